@@ -1,0 +1,72 @@
+# One command does everything a target needs first: `make demo` on a fresh machine is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+FAST   := $(wildcard src tests/unit tests/property)
+SLOW   := $(wildcard tests/integration tests/chaos)
+PYTEST := $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+
+MAKEFLAGS     += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup jars lint check test demo bench lock clean python java
+
+help: ## say what there is to make
+	@echo 'Heliograph mirrors Apache Kafka clusters. Needs Python 3.11+, Java 17+ and Maven; the rest it fetches itself.'
+	@echo
+	@echo '  make demo              two Kafka clusters, sample traffic, a mirror and a live table, until Ctrl-C'
+	@echo '  make demo SECONDS=20   the same for 20 seconds, then a comparison record by record'
+	@echo '  make test              everything: checks, unit and property tests, real brokers, a real Spark, kills'
+	@echo '  make check             the fast part: format, lint, import contracts, types, unit and property tests'
+	@echo '  make bench             against the real MirrorMaker 2 on the same data; writes build/bench.json'
+	@echo '  make setup             the virtual environment alone: leaves $(BIN)/heliograph'
+	@echo '  make jars              Kafka 4.3.1 into $${HELIOGRAPH_CACHE:-~/.cache/heliograph}'
+	@echo '  make lock              requirements.lock anew from pyproject.toml'
+	@echo '  make clean             remove the virtual environment and all that was built; the jars stay'
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo 'Python 3.11 or newer was not found: install it (Debian: apt-get install python3 python3-venv) or say where it is: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+
+java: python
+	@PYTHONPATH=src $(PYTHON) -m heliograph.embedded.java
+
+setup: python $(VENV)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@echo 'Setting up $(VENV) from requirements.lock (once, about a minute) ...'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+jars: java setup
+	@$(BIN)/python -m heliograph.embedded.jars
+
+lint: setup
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy --strict src
+
+check: lint
+	$(PYTEST) $(FAST)
+
+test: java setup jars lint
+	$(PYTEST) $(FAST) $(SLOW)
+
+demo: java setup jars
+	@$(BIN)/heliograph demo $(if $(SECONDS),--seconds $(SECONDS))
+
+bench: java setup jars
+	@mkdir -p build
+	@$(BIN)/python -m tests.bench
+
+lock: python
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/pip install --quiet --disable-pip-version-check uv
+	@build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --extra demo --group dev pyproject.toml --output-file requirements.lock
+
+clean:
+	@rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

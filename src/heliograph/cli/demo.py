@@ -1,0 +1,2 @@
+"""`heliograph demo`."""
+def add_parser(commands): pass

@@ -1,0 +1,48 @@
+"""How a command writes its log: text for people, JSON lines for machines; other libraries only when they warn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def add_log_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="what to log (default: info)")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="one line each (default: text)")
+
+
+def set_up_logs(level: str, form: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else _Text())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("heliograph").setLevel(level.upper())
+    # Our own parts say what a lost connection means; the libraries under them would say it again, and louder.
+    for library in ("kafka", "py4j", "pyspark", "aiokafka", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        text = f"{moment} {record.levelname.lower():7} {record.getMessage()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields)

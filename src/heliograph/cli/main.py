@@ -1,0 +1,53 @@
+"""The command `heliograph`: which commands there are, and how an error becomes a sentence and an exit code.
+
+Exit codes: 0 done, 1 could not be done (the sentence says why), 2 the file or the command line is wrong and nothing was touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.metadata import version
+
+from heliograph.cli import config, demo, run, status
+from heliograph.errors import ConfigError, HeliographError
+
+_COMMANDS = (run, status, config, demo)
+
+_ABOUT = """\
+Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
+
+  heliograph run mm2.properties                 mirror all flows of a MirrorMaker 2 file until stopped
+  heliograph run mm2.properties --dry-run       say what would be done, change nothing
+  heliograph status mm2.properties              positions, lag and state of every lane, from any shell
+  heliograph config mm2.properties              every option, its value, where it came from
+  heliograph demo                               two clusters on this machine, traffic, and the mirror between them
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="heliograph", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"heliograph {version('heliograph')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    args = parser.parse_args(arguments)
+    try:
+        code: int = args.run(args)
+        return code
+    except ConfigError as error:
+        for fault in error.faults:
+            sys.stderr.write(f"heliograph: {fault}\n")
+        return 2
+    except HeliographError as error:
+        sys.stderr.write(f"heliograph: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("heliograph: interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""`heliograph run FILE`: mirror all flows of a file."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from heliograph.cli.logs import add_log_options, set_up_logs
+from heliograph.cli.words import count, size
+from heliograph.config.flows import Settings
+from heliograph.config.load import load_file
+from heliograph.control.planner import FlowPlan
+from heliograph.control.replicate import Replicator, RunOptions, Summary
+from heliograph.errors import ClusterUnreachable, ConfigError
+from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
+
+_log = logging.getLogger("heliograph.run")
+_PROGRESS_SECONDS = 10
+
+_ABOUT = """\
+Mirrors every enabled flow of FILE, a MirrorMaker 2 driver file, in one process:
+
+  clusters = A, B
+  A.bootstrap.servers = host1:9092
+  B.bootstrap.servers = host2:9092
+  A->B.enabled = true
+  A->B.topics = orders, payments-.*
+
+Ctrl-C or SIGTERM drains and ends. Whatever is killed, start the command again: it goes on exactly where it was.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="mirror all flows of a file",
+        description=_ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="a MirrorMaker 2 driver file")
+    parser.add_argument(
+        "--master", default="", help="where Spark runs: local[n,4], spark://…, yarn, k8s://… (default: this machine)"
+    )
+    parser.add_argument(
+        "--clusters", nargs="+", default=[], metavar="ALIAS", help="run only the flows into these clusters"
+    )
+    parser.add_argument(
+        "--until-caught-up",
+        action="store_true",
+        help="copy what is there at the start, up to the last stable offset, print a summary and end",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
+    parser.add_argument(
+        "--spark-log",
+        type=Path,
+        default=Path(gettempdir()) / "heliograph-spark.log",
+        help="where Spark's JVM writes its own messages (default: %(default)s)",
+    )
+    add_log_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = load_file(args.file)
+    _check_aliases(settings, args.clusters)
+    set_up_logs(args.log_level, args.log_format)
+    for warning in settings.warnings:
+        _log.warning("%s", warning)
+    options = RunOptions(args.master, tuple(args.clusters), args.until_caught_up, args.spark_log)
+    return asyncio.run(_run(settings, options, args.dry_run))
+
+
+def _check_aliases(settings: Settings, aliases: list[str]) -> None:
+    unknown = [alias for alias in aliases if alias not in settings.clusters]
+    if unknown:
+        known = ", ".join(sorted(settings.clusters))
+        raise ConfigError([f"--clusters {' '.join(unknown)}: no such alias; the file has {known}"])
+    targets = {flow.flow.target for flow in settings.flows}
+    if aliases and not targets & set(aliases):
+        raise ConfigError(
+            [f"--clusters {' '.join(aliases)}: no enabled flow goes there; flows go to {', '.join(sorted(targets))}"]
+        )
+
+
+async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
+    replicator = Replicator(settings, options)
+    loop = asyncio.get_running_loop()
+    spark = None
+    if not dry_run:
+        spark = asyncio.create_task(replicator.engine.start())
+        spark.add_done_callback(lambda task: task.cancelled() or task.exception())
+    try:
+        plans = await replicator.plan()
+        _announce(plans, replicator)
+        if dry_run or options.until_caught_up:
+            _refuse_unreachable(replicator)
+        if dry_run:
+            return 0
+    except BaseException:
+        if spark is not None:
+            spark.cancel()
+            await asyncio.gather(spark, return_exceptions=True)
+            await replicator.engine.stop()
+        raise
+    finally:
+        if dry_run:
+            for watch in replicator.watches:
+                watch.close()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _asked_to_stop, replicator)
+    summary = await replicator.run(plans, _Progress(replicator).tick)
+    return _conclude(summary, options.until_caught_up)
+
+
+def _refuse_unreachable(replicator: Replicator) -> None:
+    troubles = [watch.trouble for watch in replicator.watches if watch.trouble]
+    if troubles:
+        raise ClusterUnreachable("; ".join(troubles))
+
+
+def _asked_to_stop(replicator: Replicator) -> None:
+    _log.info("draining")
+    replicator.stop()
+
+
+def _announce(plans: list[FlowPlan], replicator: Replicator) -> None:
+    lines = []
+    for plan in plans:
+        records = sum(max(0, end - plan.starts.get(name, 0)) for name, end in plan.ends.items())
+        total = sum(plan.bytes_by_topic.values())
+        lines.append(
+            f"flow {plan.name}: {count(len(plan.topics), 'topic')}, {count(len(plan.ends), 'partition')}, "
+            f"{count(records, 'record')}, {size(total)} on the source"
+        )
+        lines += [f"  {_action(action)}" for action in plan.actions]
+    for watch in replicator.watches:
+        if watch.trouble:
+            lines.append(f"flow {watch.name}: waiting: {watch.trouble}")
+    engine = replicator.engine
+    lines.append(f"master {engine.master}, {count(replicator.settings.engine.slots, 'slot')}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _action(action: object) -> str:
+    match action:
+        case CreateTopic():
+            return f"create {action.name}: {count(action.partitions, 'partition')} ({action.reason})"
+        case AddPartitions():
+            return f"grow {action.name} from {action.have} to {action.want} partitions ({action.reason})"
+        case Unnameable():
+            return f"leave out {action.topic}: {action.reason}"
+    return str(action)
+
+
+class _Progress:
+    """A line in the log every ten seconds."""
+
+    def __init__(self, replicator: Replicator) -> None:
+        self._replicator = replicator
+        self._seconds = 0
+
+    def tick(self) -> None:
+        board = self._replicator.board
+        records, byte_rate = board.rates(self._replicator.clock.monotonic())
+        self._seconds += 1
+        if self._seconds % _PROGRESS_SECONDS:
+            return
+        lag = sum(max(0, view.row["source_end"] - view.row["position"]) for view in board.lanes.values())
+        idle = [view for view in board.lanes.values() if view.row["state"] not in ("following", "done")]
+        _log.info(
+            "%s: %s records/s, %s/s, %s behind%s",
+            count(len(board.lanes), "lane"),
+            count(records),
+            size(byte_rate),
+            count(lag, "record"),
+            f"; {count(len(idle), 'lane')} not following, first: {idle[0].row['reason']}" if idle else "",
+        )
+
+
+def _conclude(summary: Summary, until_caught_up: bool) -> int:
+    sys.stdout.write(
+        f"copied {count(summary.records, 'record')}, {size(summary.bytes)}, {count(summary.lanes, 'lane')}, "
+        f"in {summary.seconds:.1f} s\n"
+    )
+    for key, reason in summary.unfinished:
+        sys.stdout.write(f"  not finished: {key}: {reason}\n")
+    return 1 if until_caught_up and summary.unfinished else 0

@@ -1,0 +1,103 @@
+"""`heliograph status FILE`: positions, lag and state of every lane, from any shell, also when nothing runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from heliograph.cli.words import ago, count, moment
+from heliograph.config.load import load_file
+from heliograph.control.clock import Clock
+from heliograph.control.status import FlowStatus, LaneStatus, read_status
+
+_PLAIN_WIDTH = 400
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "status",
+        help="show positions, lag and state of every lane",
+        description="Reads the ledger and both clusters; needs no running mirror. Exit code 1 if a flow cannot be read.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the file that `heliograph run` was given")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = load_file(args.file)
+    now_ms = Clock().now_ms()
+    flows = asyncio.run(read_status(settings.flows, now_ms))
+    if args.json:
+        sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": [flow.as_json() for flow in flows]}, indent=2) + "\n")
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
+        for flow in flows:
+            _show(console, flow, now_ms)
+    return 1 if any(flow.trouble and not flow.lanes for flow in flows) else 0
+
+
+def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
+    console.print(headline(flow, now_ms), highlight=False)
+    if flow.lanes:
+        console.print(_table(flow.lanes, now_ms))
+
+
+def headline(flow: FlowStatus, now_ms: int) -> str:
+    lag = sum(max(0, lane.lag) for lane in flow.lanes)
+    if flow.running:
+        text = (
+            f"{flow.flow}: running since {moment(flow.since_ms)} on {flow.host}, process {flow.process}; "
+            f"{count(len(flow.lanes), 'lane')}, {count(lag, 'record')} behind"
+        )
+    elif flow.host:
+        text = (
+            f"{flow.flow}: not running since {moment(flow.since_ms)} ({ago(now_ms, flow.since_ms)}); "
+            f"last held by {flow.host}, process {flow.process}; {count(lag, 'record')} behind"
+        )
+    else:
+        text = f"{flow.flow}: not running"
+    return f"{text}; {flow.trouble}" if flow.trouble else text
+
+
+def _table(lanes: tuple[LaneStatus, ...], now_ms: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("lane")
+    for name in ("source end", "position", "remote end", "lag", "delta"):
+        table.add_column(name, justify="right")
+    table.add_column("identity")
+    table.add_column("batches")
+    table.add_column("state")
+    for lane in lanes:
+        table.add_row(
+            f"{lane.topic}-{lane.partition}",
+            *(_number(value) for value in (lane.source_end, lane.position, lane.remote_end, lane.lag)),
+            f"{lane.delta:+d}" if lane.delta else "0",
+            f"{lane.producer_id}/{lane.producer_epoch} gen {lane.generation}",
+            _batches(lane),
+            _state(lane, now_ms),
+        )
+    return table
+
+
+def _number(value: int) -> str:
+    return "?" if value < 0 else str(value)
+
+
+def _batches(lane: LaneStatus) -> str:
+    parts = [f"{lane.raw_batches} raw", f"{lane.rebuilt_batches} rebuilt"]
+    parts += [f"{number} {reason}" for reason, number in lane.dropped.items()]
+    return ", ".join(parts)
+
+
+def _state(lane: LaneStatus, now_ms: int) -> str:
+    text = lane.state
+    if lane.since_ms:
+        text += f" for {ago(now_ms, lane.since_ms)}"
+    return f"{text}: {lane.reason}" if lane.reason else text

@@ -1,0 +1,98 @@
+"""Typed settings from entries that were found valid: clusters, flows, the engine, and the list that `config` shows.
+
+Decides nothing about faults; every lookup goes through resolve.View.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from heliograph.config.flows import EngineSettings, FlowSettings, OptionValue
+from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option
+from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
+from heliograph.config.properties import Property
+from heliograph.config.resolve import View
+from heliograph.config.tables.mirror import IDENTITY_POLICY
+from heliograph.model.clusters import Cluster, Flow
+
+Entries = Mapping[str, Property]
+
+
+def cluster(entries: Entries, alias: str) -> Cluster:
+    """How a cluster is reached; `client` is for admin connections, flows have their own. No addresses: empty."""
+    view = View(entries, cluster=alias)
+    found = view.find("bootstrap.servers")
+    admin = ((name.removeprefix("admin."), value) for name, value in view.keys(ADMIN_NAMES, CLUSTER))
+    client = tuple(sorted((*view.keys(SECURITY_NAMES, CONTROL), *admin)))
+    return Cluster(alias, view.names("bootstrap.servers") if found.entry else (), client)
+
+
+def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster]) -> FlowSettings:
+    # Every `{cluster}.` form of a flow's own options is the source's; the writer alone looks at the target's.
+    view = View(entries, cluster=flow.source, flow=flow.name)
+    writer = View(entries, cluster=flow.target, flow=flow.name)
+    return FlowSettings(
+        flow=flow,
+        source=clusters[flow.source],
+        target=clusters[flow.target],
+        enabled=True,
+        topics=view.names("topics"),
+        topics_exclude=view.names("topics.exclude"),
+        policy="identity" if view.text("replication.policy.class") == IDENTITY_POLICY else "default",
+        separator=view.text("replication.policy.separator"),
+        internal_separator_enabled=view.flag("replication.policy.internal.topic.separator.enabled"),
+        replication_factor=view.number("replication.factor"),
+        config_properties_exclude=view.names("config.properties.exclude"),
+        use_defaults_from=view.text("use.defaults.from"),
+        refresh_topics_enabled=view.flag("refresh.topics.enabled"),
+        refresh_topics_interval_s=view.number("refresh.topics.interval.seconds"),
+        heartbeats_replication_enabled=view.flag("heartbeats.replication.enabled"),
+        isolation=view.text("consumer.isolation.level"),
+        start=view.text("consumer.auto.offset.reset"),
+        fetch_max_bytes=view.number("consumer.fetch.max.bytes"),
+        fetch_max_partition_bytes=view.number("consumer.max.partition.fetch.bytes"),
+        fetch_max_wait_ms=view.number("consumer.fetch.max.wait.ms"),
+        fetch_min_bytes=view.number("consumer.fetch.min.bytes"),
+        source_client=view.keys(SECURITY_NAMES, READER),
+        target_client=writer.keys(SECURITY_NAMES, WRITER),
+    )
+
+
+def engine_settings(entries: Entries) -> EngineSettings:
+    view = View(entries)
+    return EngineSettings(
+        epoch_seconds=view.number("epoch.seconds"),
+        slots=view.number("slots"),
+        slot_memory_bytes=view.number("slot.memory.bytes"),
+        master=view.text("master"),
+        takeover_wait_seconds=view.number("takeover.wait.seconds"),
+        ledger_interval_ms=view.number("ledger.interval.ms"),
+        topics_replication_factor=view.number("heliograph.topics.replication.factor"),
+        request_timeout_ms=view.number("request.timeout.ms"),
+        lane_retry_backoff_ms=view.number("lane.retry.backoff.ms"),
+        lane_retry_backoff_max_ms=view.number("lane.retry.backoff.max.ms"),
+        merge_below_bytes=view.number("merge.below.bytes"),
+        merge_target_bytes=view.number("merge.target.bytes"),
+        in_flight_batches=view.number("in.flight.batches"),
+        telemetry_interval_ms=view.number("telemetry.interval.ms"),
+        spark=tuple(sorted((name, entry.value) for name, entry in entries.items() if name.startswith("spark."))),
+    )
+
+
+def option_values(
+    entries: Entries, known: Sequence[tuple[Property, Option]], flows: Sequence[Flow]
+) -> Iterator[OptionValue]:
+    """Every option of the table: for each flow where it is a flow's, else as often as it is set, else its default."""
+    for option in OPTIONS:
+        if option.served and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
+            yield from (_of_flow(entries, option, flow) for flow in flows)
+            continue
+        mine = [entry for entry, meaning in known if meaning is option]
+        yield from (OptionValue(entry.name, entry.value, f"line {entry.line}", option) for entry in mine)
+        if not mine:
+            yield OptionValue(option.name, option.default or "", "default", option)
+
+
+def _of_flow(entries: Entries, option: Option, flow: Flow) -> OptionValue:
+    found = View(entries, cluster=flow.source, flow=flow.name).find(option.name)
+    return OptionValue(f"{flow.name}.{option.name}", found.text, found.origin, option)

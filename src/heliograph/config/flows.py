@@ -1,0 +1,98 @@
+"""The settings of a run: frozen, typed, already valid. Made by load.py, handed down as values.
+
+Nothing here knows the file they came from, but for the texts that `heliograph config` shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heliograph.config.option import Option
+from heliograph.model.clusters import Cluster, Flow
+
+ClientKeys = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """One enabled flow."""
+
+    flow: Flow
+    source: Cluster
+    target: Cluster
+    enabled: bool
+    topics: tuple[str, ...]
+    topics_exclude: tuple[str, ...]
+    policy: str
+    """`default` or `identity`"""
+    separator: str
+    internal_separator_enabled: bool
+    replication_factor: int
+    """-1: the broker's default"""
+    config_properties_exclude: tuple[str, ...]
+    use_defaults_from: str
+    """`source` or `target`"""
+    refresh_topics_enabled: bool
+    refresh_topics_interval_s: int
+    heartbeats_replication_enabled: bool
+    isolation: str
+    """`read_committed` or `read_uncommitted`"""
+    start: str
+    """`earliest` or `latest`: where a lane begins that was never copied"""
+    fetch_max_bytes: int
+    fetch_max_partition_bytes: int
+    fetch_max_wait_ms: int
+    fetch_min_bytes: int
+    source_client: ClientKeys
+    """Security keys of the connections that read the source, sorted."""
+    target_client: ClientKeys
+    """Security keys of the connections that write to the target, sorted."""
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Heliograph's own options."""
+
+    epoch_seconds: int
+    slots: int
+    """0: as many as there are CPUs"""
+    slot_memory_bytes: int
+    master: str
+    """empty: local"""
+    takeover_wait_seconds: int
+    ledger_interval_ms: int
+    topics_replication_factor: int
+    """0: as many as there are brokers, at most 3"""
+    request_timeout_ms: int
+    lane_retry_backoff_ms: int
+    lane_retry_backoff_max_ms: int
+    merge_below_bytes: int
+    merge_target_bytes: int
+    in_flight_batches: int
+    telemetry_interval_ms: int
+    spark: ClientKeys
+    """`spark.*`, sorted, for Spark's configuration."""
+
+
+@dataclass(frozen=True)
+class OptionValue:
+    """One line of `heliograph config FILE`: `origin` is `line 12` or `default`."""
+
+    name: str
+    value: str
+    origin: str
+    option: Option
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a file says."""
+
+    path: str
+    clusters: Mapping[str, Cluster]
+    flows: tuple[FlowSettings, ...]
+    """The enabled ones, in the order of `clusters`."""
+    engine: EngineSettings
+    warnings: tuple[str, ...]
+    values: tuple[OptionValue, ...]

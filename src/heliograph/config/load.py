@@ -1,0 +1,141 @@
+"""From the text of a MirrorMaker 2 file to Settings, or to all its faults at once.
+
+Joins the parts (grammar, checks, prefix rules) and looks at what must fit together. Only `load_file` touches a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from heliograph.config.build import cluster, engine_settings, flow_settings, option_values
+from heliograph.config.check import Checked, check
+from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.option import FLOW_ONLY
+from heliograph.config.options import BY_NAME
+from heliograph.config.resolve import View
+from heliograph.errors import ConfigError
+from heliograph.model.clusters import Flow
+
+_BOM = b"\xef\xbb\xbf"
+_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def load_file(path: str) -> Settings:
+    """Read as Java reads it: ISO 8859-1, other characters as \\uXXXX."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from error
+    return load(content.removeprefix(_BOM).decode("latin-1"), path)
+
+
+def load(text: str, path: str) -> Settings:
+    """The settings of a file; raises ConfigError with every fault."""
+    checked = check(text, path)
+    enabled = tuple(_enabled_flows(checked))
+    clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
+    flows = tuple(flow_settings(checked.entries, flow, clusters) for flow in enabled)
+    faults = [*_in_order(checked.faults, path), *(f"{path}: {fault}" for fault in _misfits(checked, flows))]
+    if faults:
+        raise ConfigError(faults)
+    return Settings(
+        path=path,
+        clusters=clusters,
+        flows=flows,
+        engine=engine_settings(checked.entries),
+        warnings=tuple(_in_order(checked.warnings, path)),
+        values=tuple(option_values(checked.entries, checked.known, enabled)),
+    )
+
+
+def _in_order(sentences: Iterable[str], path: str) -> list[str]:
+    """By line: repeated names are noticed before everything else."""
+    return sorted(sentences, key=lambda sentence: int(sentence.removeprefix(f"{path}:").partition(":")[0]))
+
+
+def _enabled_flows(checked: Checked) -> Iterator[Flow]:
+    """As in MirrorMaker 2, a top level `enabled` counts for the flows that emit heartbeats, a flow's own always."""
+    for source in checked.aliases:
+        for target in checked.aliases:
+            flow = Flow(source, target)
+            view = View(checked.entries, cluster=source, flow=flow.name)
+            is_own = view.set_form("enabled", FLOW_ONLY) is not None
+            if source != target and view.flag("enabled") and (is_own or view.flag("emit.heartbeats.enabled")):
+                yield flow
+
+
+def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
+    """What no single line shows."""
+    if not checked.aliases and "clusters" not in checked.faulty:
+        yield f"clusters is missing: expected {BY_NAME['clusters'].allowed}"
+    if checked.aliases and not flows and not any(name.endswith("enabled") for name in checked.faulty):
+        yield f"no flow is enabled: {_advice(checked.aliases)}"
+    yield from _without_addresses(checked, flows)
+    yield from _shared_topics(flows)
+    yield from _circles(flows)
+
+
+def _advice(aliases: Sequence[str]) -> str:
+    if len(aliases) == 1:
+        return f"add a second alias to clusters, then write {aliases[0]}->ALIAS.enabled = true"
+    return f"write {aliases[0]}->{aliases[1]}.enabled = true"
+
+
+def _without_addresses(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
+    used = dict.fromkeys(end for flow in flows for end in (flow.source, flow.target))
+    for end in used:
+        name = f"{end.alias}.bootstrap.servers"
+        if not end.bootstrap and name not in checked.faulty:
+            yield f"{name} is missing: expected {BY_NAME['bootstrap.servers'].allowed}"
+
+
+def _shared_topics(flows: Sequence[FlowSettings]) -> Iterator[str]:
+    """Names that two sources would mix in one topic; what regular expressions mean is known only with the topics."""
+    for one, other in combinations(_identity(flows), 2):
+        if one.target == other.target:
+            for topic in _literals(one) & _literals(other):
+                yield (
+                    f"{one.flow.name} and {other.flow.name} would both write {topic} on {one.target.alias}: "
+                    "IdentityReplicationPolicy keeps names, so name it in the topics of one of them"
+                )
+
+
+def _literals(settings: FlowSettings) -> set[str]:
+    return {topic for topic in settings.topics if _LITERAL.fullmatch(topic)} - set(settings.topics_exclude)
+
+
+def _circles(flows: Sequence[FlowSettings]) -> Iterator[str]:
+    """Under IdentityReplicationPolicy nothing in a name stops a record that comes back to where it began."""
+    for settings in _identity(flows):
+        for pattern in settings.topics:
+            hops = [s.flow for s in _identity(flows) if pattern in s.topics]
+            if settings.flow == min(_loop(settings.flow, hops), default=None):
+                yield (
+                    f"records of {pattern} would circle for ever through {settings.flow.name}: "
+                    "IdentityReplicationPolicy keeps names, so take it out of the topics of one flow of the circle"
+                )
+
+
+def _loop(start: Flow, hops: Sequence[Flow]) -> set[Flow]:
+    """The flows that lie on circles with `start`; empty if it is on none."""
+    ahead = _reach(start, hops)
+    return {hop for hop in ahead if start in _reach(hop, hops)} if start in ahead else set()
+
+
+def _reach(start: Flow, hops: Sequence[Flow]) -> set[Flow]:
+    """The flows that a record can take after `start`."""
+    reached: set[Flow] = set()
+    waiting = [start]
+    while waiting:
+        target = waiting.pop().target
+        following = [hop for hop in hops if hop.source == target and hop not in reached]
+        reached.update(following)
+        waiting.extend(following)
+    return reached
+
+
+def _identity(flows: Sequence[FlowSettings]) -> list[FlowSettings]:
+    return [settings for settings in flows if settings.policy == "identity"]

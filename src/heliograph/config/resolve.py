@@ -1,0 +1,68 @@
+"""Looks options up in a file: the strongest form that is set, else the default.
+
+Knows MirrorMaker 2's prefix rules only as the ordered forms of a row's scope. Values with a fault count as not set,
+so that one fault does not cause others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from heliograph.config.option import Option
+from heliograph.config.options import BY_NAME
+from heliograph.config.properties import Property
+
+
+@dataclass(frozen=True)
+class Found:
+    """An option's value as text, and the entry it came from (None: the default)."""
+
+    option: Option
+    text: str
+    entry: Property | None
+
+    @property
+    def origin(self) -> str:
+        return "default" if self.entry is None else f"line {self.entry.line}"
+
+
+@dataclass(frozen=True)
+class View:
+    """The file as one flow or one cluster sees it: `{cluster}` and `{flow}` of every form are filled in."""
+
+    entries: Mapping[str, Property]
+    cluster: str = ""
+    flow: str = ""
+
+    def set_form(self, name: str, forms: Sequence[str]) -> Property | None:
+        """The entry of the strongest of these forms that is set."""
+        names = (form.format(name=name, cluster=self.cluster, flow=self.flow) for form in reversed(forms))
+        return next((self.entries[form] for form in names if form in self.entries), None)
+
+    def find(self, name: str) -> Found:
+        option = BY_NAME[name]
+        entry = self.set_form(name, option.scope)
+        return Found(option, entry.value if entry else option.default or "", entry)
+
+    def _typed(self, name: str) -> object:
+        found = self.find(name)
+        return found.option.kind.parse(found.text)
+
+    def text(self, name: str) -> str:
+        return cast(str, self._typed(name))
+
+    def number(self, name: str) -> int:
+        return cast(int, self._typed(name))
+
+    def flag(self, name: str) -> bool:
+        return cast(bool, self._typed(name))
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", self._typed(name))
+
+    def keys(self, names: Sequence[str], forms: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Those of these keys that are set, with their values, sorted."""
+        found = ((name, self.set_form(name, forms)) for name in names)
+        return tuple(sorted((name, entry.value) for name, entry in found if entry is not None))

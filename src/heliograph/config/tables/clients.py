@@ -1,0 +1,208 @@
+"""How connections log in (Kafka's client security keys), and the client prefixes of a MirrorMaker 2 file."""
+
+from __future__ import annotations
+
+from heliograph.config.kinds import Choice, ClassName, Flag, Fraction, Kind, Names, Only, Text, Whole
+from heliograph.config.option import CLUSTER, SECURITY, Option
+
+_MS = Whole(0, unit="ms")
+_NO_TLS = "this version connects without TLS"
+_NO_LOGIN = "this version connects without a login"
+
+
+def _ssl(name: str, kind: Kind, default: str | None, doc: str, since: str = "2.4.0") -> Option:
+    return Option(f"ssl.{name}", kind, default, doc, SECURITY, served=False, instead=_NO_TLS, since=since)
+
+
+def _sasl(name: str, kind: Kind, default: str | None, doc: str, since: str = "2.4.0") -> Option:
+    return Option(f"sasl.{name}", kind, default, doc, SECURITY, served=False, instead=_NO_LOGIN, since=since)
+
+
+def _oauth(name: str, kind: Kind, default: str | None, since: str = "3.1.0") -> Option:
+    return _sasl(f"oauthbearer.{name}", kind, default, "OAuth.", since)
+
+
+SECURITY_ROWS = (
+    Option(
+        "security.protocol",
+        Only("PLAINTEXT", any_case=True),
+        "PLAINTEXT",
+        "How brokers are reached. SSL, SASL_PLAINTEXT and SASL_SSL are refused by this version.",
+        SECURITY,
+    ),
+    _ssl("protocol", Text(), "TLSv1.3", "Protocol of the TLS context."),
+    _ssl("provider", Text(), None, "Java security provider."),
+    _ssl("cipher.suites", Names(), "", "Cipher suites allowed."),
+    _ssl("enabled.protocols", Names(), "TLSv1.2,TLSv1.3", "TLS versions allowed."),
+    _ssl("keystore.type", Text(), "JKS", "Format of the key store."),
+    _ssl("keystore.location", Text(), None, "File with our key and certificate."),
+    _ssl("keystore.password", Text(), None, "Opens the key store."),
+    _ssl("keystore.key", Text(), None, "Our private key, PEM.", "2.7.0"),
+    _ssl("keystore.certificate.chain", Text(), None, "Our certificates, PEM.", "2.7.0"),
+    _ssl("key.password", Text(), None, "Opens our private key."),
+    _ssl("truststore.type", Text(), "JKS", "Format of the trust store."),
+    _ssl("truststore.location", Text(), None, "File with the certificates that we trust."),
+    _ssl("truststore.password", Text(), None, "Opens the trust store."),
+    _ssl("truststore.certificates", Text(), None, "Certificates that we trust, PEM.", "2.7.0"),
+    _ssl("keymanager.algorithm", Text(), "SunX509", "Java key manager."),
+    _ssl("trustmanager.algorithm", Text(), "PKIX", "Java trust manager."),
+    _ssl("endpoint.identification.algorithm", Text(), "https", "How a broker's name is checked; empty: not at all."),
+    _ssl("secure.random.implementation", Text(), None, "Java's random numbers."),
+    _ssl("engine.factory.class", ClassName(), None, "Java class that makes TLS engines.", "2.6.0"),
+    _sasl("mechanism", Text(), "GSSAPI", "How we log in."),
+    _sasl("jaas.config", Text(), None, "User and password, in Java's form."),
+    _sasl("client.callback.handler.class", ClassName(), None, "Java class."),
+    _sasl("login.callback.handler.class", ClassName(), None, "Java class."),
+    _sasl("login.class", ClassName(), None, "Java class."),
+    _sasl("login.refresh.window.factor", Fraction(0.5, 1.0), "0.8", "When a token is renewed."),
+    _sasl("login.refresh.window.jitter", Fraction(0.0, 0.25), "0.05", "Spread of that moment."),
+    _sasl("login.refresh.min.period.seconds", Whole(0, 900, unit="seconds"), "60", "Shortest time between renewals."),
+    _sasl("login.refresh.buffer.seconds", Whole(0, 3600, unit="seconds"), "300", "How long before its end."),
+    _sasl("login.connect.timeout.ms", _MS, None, "Limit for reaching the login server.", "3.1.0"),
+    _sasl("login.read.timeout.ms", _MS, None, "Limit for its answer.", "3.1.0"),
+    _sasl("login.retry.backoff.ms", _MS, "100", "First wait between tries.", "3.1.0"),
+    _sasl("login.retry.backoff.max.ms", _MS, "10000", "Longest wait between tries.", "3.1.0"),
+    _sasl("kerberos.service.name", Text(), None, "Kerberos name of the brokers."),
+    _sasl("kerberos.kinit.cmd", Text(), "/usr/bin/kinit", "Command that fetches a ticket."),
+    _sasl("kerberos.ticket.renew.window.factor", Fraction(0.0, 1.0), "0.8", "When a ticket is renewed."),
+    _sasl("kerberos.ticket.renew.jitter", Fraction(0.0, 1.0), "0.05", "Spread of that moment."),
+    _sasl("kerberos.min.time.before.relogin", _MS, "60000", "Shortest time between logins."),
+    _oauth("scope.claim.name", Text(), "scope"),
+    _oauth("sub.claim.name", Text(), "sub"),
+    _oauth("scope", Text(), None, "4.1.0"),
+    _oauth("token.endpoint.url", Text(), None),
+    _oauth("jwks.endpoint.url", Text(), None),
+    _oauth("jwks.endpoint.refresh.ms", _MS, "3600000"),
+    _oauth("jwks.endpoint.retry.backoff.ms", _MS, "100"),
+    _oauth("jwks.endpoint.retry.backoff.max.ms", _MS, "10000"),
+    _oauth("clock.skew.seconds", Whole(0, unit="seconds"), "30"),
+    _oauth("expected.audience", Names(), ""),
+    _oauth("expected.issuer", Text(), None),
+    _oauth("header.urlencode", Flag(), "false", "3.9.0"),
+    _oauth("jwt.retriever.class", ClassName(), None, "4.1.0"),
+    _oauth("jwt.validator.class", ClassName(), None, "4.1.0"),
+    _oauth("client.credentials.client.id", Text(), None, "4.1.0"),
+    _oauth("client.credentials.client.secret", Text(), None, "4.1.0"),
+    _oauth("assertion.algorithm", Choice(("ES256", "RS256"), any_case=True), "RS256", "4.1.0"),
+    _oauth("assertion.claim.aud", Text(), None, "4.1.0"),
+    _oauth("assertion.claim.exp.seconds", Whole(0, 86400, unit="seconds"), "300", "4.1.0"),
+    _oauth("assertion.claim.iss", Text(), None, "4.1.0"),
+    _oauth("assertion.claim.jti.include", Flag(), "false", "4.1.0"),
+    _oauth("assertion.claim.nbf.seconds", Whole(0, 3600, unit="seconds"), "60", "4.1.0"),
+    _oauth("assertion.claim.sub", Text(), None, "4.1.0"),
+    _oauth("assertion.file", Text(), None, "4.1.0"),
+    _oauth("assertion.private.key.file", Text(), None, "4.1.0"),
+    _oauth("assertion.private.key.passphrase", Text(), None, "4.1.0"),
+    _oauth("assertion.template.file", Text(), None, "4.1.0"),
+)
+
+
+def _admin(name: str, kind: Kind, default: str, doc: str) -> Option:
+    return Option(f"admin.{name}", kind, default, doc, CLUSTER)
+
+
+ADMIN_ROWS = (
+    _admin("client.id", Text(), "heliograph-admin", "The name that brokers see of admin connections."),
+    _admin(
+        "client.dns.lookup",
+        Choice(("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+        "use_all_dns_ips",
+        "How names of brokers are resolved.",
+    ),
+    _admin("connections.max.idle.ms", Whole(-1, unit="ms"), "300000", "When an idle connection is closed."),
+    _admin("metadata.max.age.ms", _MS, "300000", "When the list of brokers is read again."),
+    _admin("reconnect.backoff.ms", _MS, "50", "First wait before connecting again."),
+    _admin("reconnect.backoff.max.ms", _MS, "1000", "Longest wait before connecting again."),
+    _admin("retry.backoff.ms", _MS, "100", "Wait before asking again."),
+    _admin("receive.buffer.bytes", Whole(-1), "65536", "Socket buffer; -1: the system's."),
+    _admin("send.buffer.bytes", Whole(-1), "131072", "Socket buffer; -1: the system's."),
+)
+
+
+def _producer(name: str, kind: Kind, default: str | None, doc: str, instead: str) -> Option:
+    return Option(f"producer.{name}", kind, default, doc, CLUSTER, served=False, instead=instead)
+
+
+_BATCHES_STAY = "batches are forwarded as the source has them"
+
+PRODUCER_ROWS = (
+    _producer("acks", Choice(("all", "-1", "0", "1")), "all", "Replicas that must have a batch.", "acks is always all"),
+    _producer(
+        "compression.type",
+        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+        "none",
+        "Codec of the copies.",
+        "batches keep their codec",
+    ),
+    _producer("batch.size", Whole(0), "16384", "Size of batches.", _BATCHES_STAY + "; see merge.target.bytes"),
+    _producer("linger.ms", _MS, "5", "How long a batch waits to fill.", _BATCHES_STAY),
+    _producer("buffer.memory", Whole(0), "33554432", "Memory of a producer.", "slot.memory.bytes bounds a slot"),
+    _producer(
+        "max.request.size", Whole(0), "1048576", "Largest request.", "the remote topic's max.message.bytes rules"
+    ),
+    _producer("enable.idempotence", Flag(), "false", "Broker refuses repeats.", "every lane is idempotent"),
+    _producer(
+        "max.in.flight.requests.per.connection",
+        Whole(1),
+        "1",
+        "Unanswered requests.",
+        "in.flight.batches bounds a lane",
+    ),
+    _producer("transactional.id", Text(), None, "Name of transactions.", "data is written without transactions"),
+    _producer("delivery.timeout.ms", _MS, "2147483647", "When a record is given up.", "a lane never gives a record up"),
+    _producer("max.block.ms", _MS, "9223372036854775807", "When a send gives up.", "a lane never gives a record up"),
+)
+
+
+def _family(prefix: str, doc: str, instead: str) -> Option:
+    return Option(f"{prefix}.*", Text(), None, doc, (f"{{flow}}.{prefix}.*",), served=False, instead=instead)
+
+
+_OWN_CLIENTS = "Heliograph has its own reader and writer, and no such setting"
+
+FAMILY_ROWS = (
+    _family("consumer", "Kafka's consumer keys, other than those named here.", _OWN_CLIENTS),
+    _family("producer", "Kafka's producer keys, other than those named here.", _OWN_CLIENTS),
+    _family("admin", "Kafka's admin client keys, other than those named here.", _OWN_CLIENTS),
+    *(
+        _family(f"{client}.override", "Connect's overrides.", _OWN_CLIENTS)
+        for client in ("consumer", "producer", "admin")
+    ),
+    *(
+        _family(f"{side}.{client}", f"Client keys of one flow's {side}.", _OWN_CLIENTS)
+        for side in ("source", "target")
+        for client in ("consumer", "producer", "admin", "cluster")
+    ),
+)
+
+ROWS = (*SECURITY_ROWS, *ADMIN_ROWS, *PRODUCER_ROWS, *FAMILY_ROWS)
+
+_SHARED = """
+bootstrap.servers client.dns.lookup client.id config.providers connections.max.idle.ms enable.metrics.push
+interceptor.classes metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
+metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
+reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retry.backoff.max.ms retry.backoff.ms security.protocol
+security.providers send.buffer.bytes socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+"""
+_CONSUMER = """
+allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack default.api.timeout.ms
+enable.auto.commit exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id group.instance.id
+group.protocol group.remote.assignor heartbeat.interval.ms isolation.level key.deserializer max.partition.fetch.bytes
+max.poll.interval.ms max.poll.records partition.assignment.strategy poll.timeout.ms session.timeout.ms
+share.acknowledgement.mode share.acquire.mode value.deserializer
+"""
+_PRODUCER = """
+acks batch.size buffer.memory compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+delivery.timeout.ms enable.idempotence key.serializer linger.ms max.block.ms max.in.flight.requests.per.connection
+max.request.size metadata.max.idle.ms partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms
+partitioner.class partitioner.ignore.keys retries transaction.timeout.ms transaction.two.phase.commit.enable
+transactional.id value.serializer
+"""
+_ADMIN = "bootstrap.controllers default.api.timeout.ms retries"
+
+CLIENT_KEYS = {
+    "consumer": frozenset((_SHARED + _CONSUMER).split()),
+    "producer": frozenset((_SHARED + _PRODUCER).split()),
+    "admin": frozenset((_SHARED + _ADMIN).split()),
+}
+"""The keys of Kafka's three clients (4.3), so that a misspelt one is told from one that has no row."""

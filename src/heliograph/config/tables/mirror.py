@@ -1,0 +1,240 @@
+"""MirrorMaker 2's own options: the driver, the three connectors, their filters and policies."""
+
+from __future__ import annotations
+
+from heliograph.config.kinds import (
+    Aliases,
+    Choice,
+    ClassName,
+    Flag,
+    Kind,
+    Names,
+    Regexes,
+    Separator,
+    Servers,
+    Text,
+    Whole,
+)
+from heliograph.config.option import BOOTSTRAP, CONSUMER, FLOW, FLOW_ONLY, TOP, Option
+
+_PACKAGE = "org.apache.kafka.connect.mirror"
+DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
+IDENTITY_POLICY = f"{_PACKAGE}.IdentityReplicationPolicy"
+_SECONDS = Whole(1, unit="seconds")
+_FACTOR = Whole(1, special=-1)
+_NO_SYNCS = "no offset syncs are written"
+_NO_CHECKPOINTS = "no checkpoints are written"
+_NO_HEARTBEATS = "no heartbeats are written"
+_NO_GROUPS = "no group offsets are translated"
+_REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
+_CONFIGS_NOT_COPIED = (
+    r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
+    r"message\.timestamp\.difference\.max\.ms, log\.message\.timestamp\.before\.max\.ms, "
+    r"log\.message\.timestamp\.after\.max\.ms, message\.timestamp\.type, "
+    r"unclean\.leader\.election\.enable, min\.insync\.replicas"
+)
+
+
+def _served(name: str, kind: Kind, default: str, doc: str, since: str = "2.4.0") -> Option:
+    return Option(name, kind, default, doc, FLOW, since=since)
+
+
+def _known(name: str, kind: Kind, default: str | None, doc: str, instead: str, since: str = "2.4.0") -> Option:
+    return Option(name, kind, default, doc, FLOW, served=False, instead=instead, since=since)
+
+
+SERVED = (
+    Option("clusters", Aliases(), None, "The aliases of all clusters in this file.", TOP),
+    Option("bootstrap.servers", Servers(), None, "Where a cluster is first reached.", BOOTSTRAP),
+    _served("enabled", Flag(), "false", "Whether records go from the flow's source to its target."),
+    _served(
+        "topics", Regexes(), ".*", "Topics to mirror: names or Java regular expressions that match the whole name."
+    ),
+    _served(
+        "topics.exclude",
+        Regexes(),
+        r"mm2.*\.internal, .*\.replica, __.*",
+        "Topics not to mirror; wins over topics.",
+        "2.7.0",
+    ),
+    _served(
+        "topic.filter.class",
+        ClassName((f"{_PACKAGE}.DefaultTopicFilter",)),
+        f"{_PACKAGE}.DefaultTopicFilter",
+        "How topics are chosen.",
+    ),
+    _served(
+        "replication.policy.class",
+        ClassName((DEFAULT_POLICY, IDENTITY_POLICY)),
+        DEFAULT_POLICY,
+        "How remote topics are called: alias, separator, name; or, with IdentityReplicationPolicy, as on the source.",
+    ),
+    _served("replication.policy.separator", Separator(), ".", "Stands between alias and topic in a remote name."),
+    _served(
+        "replication.policy.internal.topic.separator.enabled",
+        Flag(),
+        "true",
+        "Whether the separator also stands in the names of internal topics; false: they have a dot.",
+        "3.5.2",
+    ),
+    _served("replication.factor", _FACTOR, "2", "Replication factor of new remote topics; -1: the broker's default."),
+    _served(
+        "config.properties.exclude",
+        Regexes(),
+        _CONFIGS_NOT_COPIED,
+        "Topic configs that a new remote topic does not take from its source.",
+        "2.7.0",
+    ),
+    _served(
+        "config.property.filter.class",
+        ClassName((f"{_PACKAGE}.DefaultConfigPropertyFilter",)),
+        f"{_PACKAGE}.DefaultConfigPropertyFilter",
+        "How topic configs are chosen.",
+    ),
+    Option(
+        "use.defaults.from",
+        Choice(("source", "target")),
+        "target",
+        "Whose defaults a remote topic has for configs that the source topic does not set.",
+        FLOW_ONLY,
+        since="3.5.0",
+    ),
+    _served("refresh.topics.enabled", Flag(), "true", "Whether new topics and partitions are looked for."),
+    _served("refresh.topics.interval.seconds", _SECONDS, "600", "How often new topics and partitions are looked for."),
+    _served(
+        "heartbeats.replication.enabled",
+        Flag(),
+        "true",
+        "Whether heartbeats topics are mirrored even if topics does not name them.",
+        "4.0.0",
+    ),
+    Option(
+        "consumer.isolation.level",
+        Choice(("read_committed", "read_uncommitted"), any_case=True),
+        "read_committed",
+        "Whether records of aborted and open transactions are left out. MirrorMaker 2's default is read_uncommitted.",
+        CONSUMER,
+    ),
+    Option(
+        "consumer.auto.offset.reset",
+        Choice(("earliest", "latest"), any_case=True),
+        "earliest",
+        "Where a lane begins that was never copied.",
+        CONSUMER,
+    ),
+    Option("consumer.fetch.max.bytes", Whole(1024), "52428800", "Bytes that one fetch may bring.", CONSUMER),
+    Option(
+        "consumer.max.partition.fetch.bytes",
+        Whole(1024),
+        "1048576",
+        "Bytes that one fetch may bring of one partition; a larger batch still comes.",
+        CONSUMER,
+    ),
+    Option(
+        "consumer.fetch.max.wait.ms",
+        Whole(0, unit="ms"),
+        "500",
+        "How long a fetch waits at the end of the log.",
+        CONSUMER,
+    ),
+    Option("consumer.fetch.min.bytes", Whole(1), "1", "Bytes for which a fetch waits.", CONSUMER),
+)
+
+CONNECTORS = (
+    _known("name", Text(), None, "A connector's name.", "flows are named by their aliases"),
+    _known("connector.class", Text(), None, "A connector's class.", "a flow is one engine, not three connectors"),
+    _known("connector.plugin.version", Text(), None, "Connect's plugin version.", "there are no plugins", "4.1.0"),
+    _known("tasks.max", Whole(1), "1", "Tasks of a connector.", "slots says how many tasks carry all flows"),
+    _known("tasks.max.enforce", Flag(), "true", "Whether tasks.max is a hard limit.", "slots is always one", "3.8.0"),
+    _known("source.cluster.alias", Text(), None, "The source's alias.", "the flow's name A->B says it"),
+    _known("target.cluster.alias", Text(), "target", "The target's alias.", "the flow's name A->B says it"),
+    _known(
+        "admin.timeout.ms", Whole(0, unit="ms"), "60000", "Limit of an admin job.", "request.timeout.ms limits each"
+    ),
+    _known(
+        "forwarding.admin.class",
+        ClassName(),
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+        "Java class through which topics are changed.",
+        "topics are created and grown directly",
+        "3.4.0",
+    ),
+    _known(
+        "metric.reporters",
+        Names(),
+        "org.apache.kafka.common.metrics.JmxReporter",
+        "Java classes that report metrics.",
+        "metrics go to the telemetry topic",
+    ),
+    _known(
+        "consumer.poll.timeout.ms", Whole(0, unit="ms"), "1000", "Longest poll.", "consumer.fetch.max.wait.ms rules"
+    ),
+    _known("sync.topic.configs.enabled", Flag(), "true", "Keep topic configs in step.", "configs are copied once"),
+    _known("sync.topic.configs.interval.seconds", _SECONDS, "600", "How often.", "configs are copied once"),
+    _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
+    _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
+    _known("offset-syncs.topic.replication.factor", _FACTOR, "3", "Of the offset-syncs topic.", _NO_SYNCS),
+    _known(
+        "offset-syncs.topic.location",
+        Choice(("source", "target")),
+        "source",
+        "The cluster that has the offset-syncs topic.",
+        _NO_SYNCS,
+        "3.0.0",
+    ),
+    _known("offset.lag.max", Whole(0), "100", "How far an offset sync may be behind.", _NO_SYNCS),
+    _known("emit.offset-syncs.enabled", Flag(), "true", "Write offset syncs.", _NO_SYNCS, "3.9.0"),
+    _known("metric.names.formats", Names(("legacy", "new")), "legacy", "Names of metrics.", "no JMX metrics", "4.3.0"),
+    _known("task.assigned.partitions", Names(), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew"),
+    _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", _NO_GROUPS),
+    _known("task.index", Whole(0), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew", "3.5.0"),
+    _known("groups", Regexes(), ".*", "Consumer groups to translate.", _NO_GROUPS),
+    _known(
+        "groups.exclude",
+        Regexes(),
+        "console-consumer-.*, connect-.*, __.*",
+        "Groups not to translate.",
+        _NO_GROUPS,
+        "2.7.0",
+    ),
+    _known("group.filter.class", ClassName(), f"{_PACKAGE}.DefaultGroupFilter", "How groups are chosen.", _NO_GROUPS),
+    _known("refresh.groups.enabled", Flag(), "true", "Look for new groups.", _NO_GROUPS),
+    _known("refresh.groups.interval.seconds", _SECONDS, "600", "How often.", _NO_GROUPS),
+    _known("emit.checkpoints.enabled", Flag(), "true", "Write checkpoints.", _NO_CHECKPOINTS),
+    _known("emit.checkpoints.interval.seconds", _SECONDS, "60", "How often.", _NO_CHECKPOINTS),
+    _known(
+        "sync.group.offsets.enabled", Flag(), "false", "Commit translated offsets on the target.", _NO_GROUPS, "2.7.0"
+    ),
+    _known("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often.", _NO_GROUPS, "2.7.0"),
+    _known("checkpoints.topic.replication.factor", _FACTOR, "3", "Of the checkpoints topic.", _NO_CHECKPOINTS),
+    _known("emit.heartbeats.enabled", Flag(), "true", "Write heartbeats.", _NO_HEARTBEATS),
+    _known("emit.heartbeats.interval.seconds", _SECONDS, "1", "How often.", _NO_HEARTBEATS),
+    _known("heartbeats.topic.replication.factor", _FACTOR, "3", "Of the heartbeats topic.", _NO_HEARTBEATS),
+)
+
+REMOVED = (
+    _known("topics.blacklist", Regexes(), None, "Old name.", _REMOVED.format("topics.exclude")),
+    _known("groups.blacklist", Regexes(), None, "Old name.", _REMOVED.format("groups.exclude")),
+    _known("config.properties.blacklist", Regexes(), None, "Old name.", _REMOVED.format("config.properties.exclude")),
+    _known(
+        "use.incremental.alter.configs",
+        Choice(("requested", "required", "never")),
+        None,
+        "How configs are changed.",
+        "MirrorMaker 2 removed it in 4.0; configs are copied once",
+        "3.5.0",
+    ),
+    _known(
+        "add.source.alias.to.metrics",
+        Flag(),
+        None,
+        "Tag metrics with the source.",
+        "MirrorMaker 2 removed it in 4.0; every lane names its source",
+        "3.5.0",
+    ),
+    _known(
+        "auto.include.jmx.reporter", Flag(), None, "Report by JMX.", "MirrorMaker 2 removed it in 4.0; there is no JMX"
+    ),
+)
+
+ROWS = (*SERVED, *CONNECTORS, *REMOVED)

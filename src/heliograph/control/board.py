@@ -1,0 +1,102 @@
+"""The driver's slate: what every lane's task last reported, summed over tasks and epochs.
+
+Pure bookkeeping: reports in, rows and totals out. What others may see of it goes to the telemetry topic (telemetry.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+_RATE_SECONDS = 5.0
+_LATENCIES_KEPT = 2000
+
+
+@dataclass
+class LaneTotals:
+    """Sums over all tasks that carried a lane in this run."""
+
+    records: int = 0
+    bytes: int = 0
+    raw_batches: int = 0
+    rebuilt_batches: int = 0
+    refused: int = 0
+    attaches: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    rebuilt: dict[str, int] = field(default_factory=dict)
+
+    def add(self, now: dict[str, Any], before: dict[str, Any]) -> None:
+        for name in ("records", "bytes", "raw_batches", "rebuilt_batches", "refused", "attaches"):
+            setattr(self, name, getattr(self, name) + now[name] - before.get(name, 0))
+        for name in ("dropped", "rebuilt"):
+            sums: dict[str, int] = getattr(self, name)
+            old = before.get(name, {})
+            for reason, count in now[name].items():
+                sums[reason] = sums.get(reason, 0) + count - old.get(reason, 0)
+
+
+@dataclass
+class LaneView:
+    """The last report of a lane and its totals."""
+
+    row: dict[str, Any]
+    totals: LaneTotals = field(default_factory=LaneTotals)
+
+
+class Board:
+    """Takes reports in any order; asked once a second."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, LaneView] = {}
+        self._seen: dict[tuple[str, str], dict[str, Any]] = {}
+        self._history: deque[tuple[float, int, int]] = deque()
+        self.latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self.notes: list[str] = []
+        self.slots: dict[str, dict[str, Any]] = {}
+
+    def take(self, attempt: str, rows: list[dict[str, Any]], slot: dict[str, Any]) -> None:
+        self.slots[attempt] = slot
+        for row in rows:
+            self._take_row(attempt, row)
+
+    def _take_row(self, attempt: str, row: dict[str, Any]) -> None:
+        key = row["lane"]
+        counts = row["counts"]
+        view = self.lanes.setdefault(key, LaneView(row))
+        before = self._seen.get((attempt, key), {})
+        view.totals.add(counts, before)
+        self._seen[(attempt, key)] = counts
+        self.latencies.extend(row.get("latency_ms", ()))
+        self.notes.extend(f"{key}: {note}" for note in row.get("notes", ()))
+        # A task that waits for its turn, or has handed a lane over, knows less than the one that carries it.
+        if row["state"] in ("waiting", "done") and row["position"] < view.row["position"]:
+            return
+        if row["state"] == "done" and not row["finished"] and view.row["state"] == "following":
+            return
+        view.row = row
+
+    def forget_attempts(self, alive: set[str]) -> None:
+        """Drop what is only needed to sum reports of tasks that are gone."""
+        self._seen = {pair: counts for pair, counts in self._seen.items() if pair[0] in alive}
+        self.slots = {attempt: slot for attempt, slot in self.slots.items() if attempt in alive}
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Records and bytes per second over the last seconds."""
+        records = sum(view.totals.records for view in self.lanes.values())
+        size = sum(view.totals.bytes for view in self.lanes.values())
+        self._history.append((now, records, size))
+        while len(self._history) > 2 and now - self._history[0][0] > _RATE_SECONDS:
+            self._history.popleft()
+        then, records_then, size_then = self._history[0]
+        passed = max(now - then, 1e-9)
+        return (records - records_then) / passed, (size - size_then) / passed
+
+    def latency(self, share: float) -> float | None:
+        """A quantile of the newest latencies in ms: record timestamp to acknowledgement."""
+        values = sorted(self.latencies)
+        return values[min(len(values) - 1, int(len(values) * share))] if values else None
+
+    def take_notes(self) -> list[str]:
+        notes, self.notes = self.notes, []
+        return notes

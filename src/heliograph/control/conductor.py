@@ -1,0 +1,185 @@
+"""Who carries which lane: the driver's end of the tasks' lines, and the hand-over between epochs.
+
+The next epoch's task gets ready while the last one still carries; then lane by lane the old one drains, tells its exact
+position, and the new one goes on from there. A task that is gone without a word leaves its lanes *not alone*: lanes that the
+target guards go on at once, the others when the last attempt is known dead (P5).
+Runs in the driver's event loop; knows no brokers and no Spark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from heliograph.spark import line as words
+from heliograph.spark.line import Line
+
+_RELEASE_SECONDS = 6.0
+"""How long a task may take to drain a lane before its successor goes on without its word."""
+
+
+@dataclass(eq=False)
+class TaskEnd:
+    """A task that dialled in."""
+
+    line: Line
+    epoch: int
+    slot: int
+    attempt: str
+    process: int
+    lanes: set[str] = field(default_factory=set)
+    ready: bool = False
+    gone: bool = False
+
+
+@dataclass
+class Ownership:
+    """One lane: who carries it, who waits for it, and whether the last carrier ended without a word."""
+
+    holder: TaskEnd | None = None
+    waiting: TaskEnd | None = None
+    lost_at: float | None = None
+    alone_told: bool = True
+    release_asked: float = 0.0
+
+
+class Conductor:
+    """Handles every line of a run."""
+
+    def __init__(
+        self,
+        token: str,
+        takeover_wait_s: float,
+        clock: Callable[[], float],
+        on_report: Callable[[str, list[dict[str, Any]], dict[str, Any]], None],
+        is_alone: Callable[[str], bool],
+    ) -> None:
+        self._token = token
+        self._takeover_wait_s = takeover_wait_s
+        self._clock = clock
+        self._on_report = on_report
+        self._is_alone = is_alone
+        self.tasks: set[TaskEnd] = set()
+        self.owners: dict[str, Ownership] = {}
+        self.started: set[tuple[int, int]] = set()
+        """(epoch, slot) of every task that dialled in: the watchdog looks here."""
+
+    # -- the lines --------------------------------------------------------------------------------------------------
+
+    async def handle(self, line: Line) -> None:
+        first = await line.receive()
+        if first is None or first.get("kind") != "hello" or first.get("token") != self._token:
+            return
+        task = TaskEnd(line, first["epoch"], first["slot"], first["attempt"], first["process"])
+        self.tasks.add(task)
+        self.started.add((task.epoch, task.slot))
+        try:
+            while (message := await line.receive()) is not None:
+                self._heard(task, message)
+        finally:
+            self._lost(task)
+
+    def _heard(self, task: TaskEnd, message: words.Message) -> None:
+        match message["kind"]:
+            case "ready":
+                task.lanes = set(message["lanes"])
+                task.ready = True
+                for key in message["lanes"]:
+                    self._offer(task, key)
+                self._grant_all(task)
+            case "released":
+                self._released(task, message["lane"], message["entry"])
+            case "report":
+                self._on_report(task.attempt, message["lanes"], {**message["slot"], "epoch": task.epoch})
+
+    # -- ownership --------------------------------------------------------------------------------------------------
+
+    def _offer(self, task: TaskEnd, key: str) -> None:
+        owner = self.owners.setdefault(key, Ownership())
+        if owner.holder is None or owner.holder.gone:
+            owner.holder = None
+            owner.waiting = task
+        elif owner.holder is not task:
+            owner.waiting = task
+            owner.release_asked = self._clock()
+            owner.holder.line.send(words.release([key]))
+
+    def _grant_all(self, task: TaskEnd) -> None:
+        free = [key for key in task.lanes if self.owners[key].waiting is task and self.owners[key].holder is None]
+        sure = [key for key in free if self._known_dead(key)]
+        unsure = [key for key in free if key not in set(sure)]
+        for keys, alone in ((sure, True), (unsure, False)):
+            if keys:
+                task.line.send(words.go(keys, alone, {}))
+            for key in keys:
+                owner = self.owners[key]
+                owner.holder, owner.waiting, owner.alone_told = task, None, alone
+
+    def _released(self, task: TaskEnd, key: str, entry: str | None) -> None:
+        owner = self.owners.get(key)
+        if owner is None or owner.holder is not task:
+            return
+        owner.holder = None
+        owner.lost_at = None if owner.alone_told or owner.lost_at is None else owner.lost_at
+        waiting = owner.waiting
+        if waiting is not None and not waiting.gone:
+            alone = self._known_dead(key)
+            waiting.line.send(words.go([key], alone, {key: entry} if entry else {}))
+            owner.holder, owner.waiting, owner.alone_told = waiting, None, alone
+
+    def _lost(self, task: TaskEnd) -> None:
+        task.gone = True
+        self.tasks.discard(task)
+        heirs: set[TaskEnd] = set()
+        for key in task.lanes:
+            owner = self.owners[key]
+            if owner.waiting is task:
+                owner.waiting = None
+            if owner.holder is task:
+                owner.holder = None
+                owner.lost_at = self._clock()
+                if owner.waiting is not None:
+                    heirs.add(owner.waiting)
+        for heir in heirs:
+            self._grant_all(heir)
+
+    def _known_dead(self, key: str) -> bool:
+        lost_at = self.owners[key].lost_at
+        return self._is_alone(key) and (lost_at is None or self._clock() - lost_at >= self._takeover_wait_s)
+
+    # -- once a second ----------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Keep the lines alive; tell lanes that their last attempt is known dead; stop waiting for those who never answer."""
+        for task in list(self.tasks):
+            task.line.send(words.ping())
+        now = self._clock()
+        for key, owner in self.owners.items():
+            if owner.holder is not None and not owner.alone_told and self._known_dead(key):
+                owner.alone_told, owner.lost_at = True, None
+                owner.holder.line.send(words.go([key], True, {}))
+            overdue = owner.waiting is not None and owner.holder is not None
+            if overdue and now - owner.release_asked > _RELEASE_SECONDS:
+                owner.holder, owner.lost_at = None, now
+                heir = owner.waiting
+                if heir is not None:
+                    self._grant_all(heir)
+
+    def stop_all(self) -> None:
+        for task in list(self.tasks):
+            task.line.send(words.stop())
+
+    def forget(self, keys: set[str]) -> None:
+        """These lanes are no longer planned: whoever carries them drains them."""
+        for key in keys:
+            owner = self.owners.get(key)
+            if owner is not None and owner.holder is not None:
+                owner.holder.line.send(words.release([key]))
+
+
+async def tick_forever(conductor: Conductor) -> None:
+    while True:
+        conductor.tick()
+        await asyncio.sleep(words.PING_SECONDS)

@@ -1,0 +1,128 @@
+"""One flow under watch: planned at the start, looked at again every refresh interval, its trouble named."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.control.clock import Clock
+from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, open_lanes
+from heliograph.control.tenure import Tenure
+from heliograph.errors import ConfigError, HeliographError, SetupError
+from heliograph.kafka.slot import Warm
+from heliograph.replication.generations import Holder
+
+_log = logging.getLogger(__name__)
+_RENEW_SECONDS = 2.0
+_MAX_BACKOFF_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Who runs: written into the ledger, shown by status."""
+
+    host: str
+    process: int
+    run: str
+    since_ms: int
+
+
+class FlowWatch:
+    """Owns a flow's plan. `on_change` is called when its lanes changed."""
+
+    def __init__(
+        self, settings: FlowSettings, engine: EngineSettings, warm: Warm, me: Runner, on_change: Callable[[], None]
+    ) -> None:
+        self.settings = settings
+        self.planner = FlowPlanner(settings, engine)
+        self._engine = engine
+        self._warm = warm
+        self._clock = Clock()
+        self._on_change = on_change
+        self._holder = Holder(settings.flow.name, me.host, me.process, me.run, me.since_ms, me.since_ms, False)
+        self.tenure: Tenure | None = None
+        self.opened: OpenedFlow | None = None
+        self.first: OpenedFlow | None = None
+        """The plan as it was when the flow was first opened: what `--until-caught-up` copies."""
+        self.trouble = ""
+        self.trouble_since_ms = 0
+
+    @property
+    def name(self) -> str:
+        return self.settings.flow.name
+
+    async def discover(self) -> FlowPlan:
+        return await asyncio.to_thread(self.planner.discover)
+
+    async def open(self, plan: FlowPlan) -> None:
+        """Make the remote topics, take the flow, open the lanes' generations."""
+        made = await asyncio.to_thread(self.planner.apply, plan)
+        if self.tenure is None:
+            ledger = self._warm.ledger(self.settings.target)
+            wait_s = float(self._engine.takeover_wait_seconds)
+            self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
+            await self.tenure.renew()
+        opened = await open_lanes(made, self.planner, self._warm)
+        for sentence in opened.opened:
+            _log.warning("%s", sentence)
+        changed = self.opened is None or _shape(self.opened) != _shape(opened)
+        self.opened = opened
+        self.first = self.first or opened
+        self._settle("")
+        if changed:
+            self._on_change()
+
+    async def watch(self) -> None:
+        """Look again for ever. Trouble with a cluster is kept, shown and tried again with growing pauses."""
+        backoff = 1.0
+        while True:
+            if self.opened is None:
+                pause = backoff
+                backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
+            elif self.settings.refresh_topics_enabled:
+                pause = float(self.settings.refresh_topics_interval_s) if not self.trouble else min(5.0, backoff)
+            else:
+                return
+            await asyncio.sleep(pause)
+            try:
+                await self.open(await self.discover())
+                backoff = 1.0
+            except (ConfigError, SetupError, HeliographError, TimeoutError) as error:
+                self._settle(str(error) or "a cluster did not answer in time")
+
+    async def keep_tenure(self, on_lost: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            if self.tenure is None:
+                continue
+            held = self.tenure.is_mine
+            try:
+                await self.tenure.renew()
+            except (HeliographError, TimeoutError) as error:
+                _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
+            if held and not self.tenure.is_mine:
+                _log.warning("%s: another run took the flow over", self.name)
+                on_lost()
+
+    def fail(self, error: Exception) -> None:
+        self._settle(str(error))
+
+    def _settle(self, trouble: str) -> None:
+        if trouble == self.trouble:
+            return
+        self.trouble = trouble
+        self.trouble_since_ms = self._clock.now_ms()
+        if trouble:
+            _log.warning("%s: %s", self.name, trouble)
+        else:
+            _log.info("%s: both clusters answer", self.name)
+
+    def close(self) -> None:
+        self.planner.close()
+
+
+def _shape(opened: OpenedFlow) -> object:
+    return (opened.plan.lanes, opened.refused, {key: entry.generation for key, entry in opened.entries.items()})

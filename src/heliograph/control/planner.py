@@ -1,0 +1,286 @@
+"""What a flow has to carry: topics chosen, remote topics made, lanes known, generations opened.
+
+Reads both sides, asks the pure rules, applies their actions. `discover` changes nothing; `apply` makes topics; `open_lanes`
+writes claims to the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.errors import ConfigError
+from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.claims import open_generations, transactional_id
+from heliograph.kafka.fetch import ReadLimits
+from heliograph.kafka.slot import FlowRules, Warm, wall_ms
+from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.model.topics import Topic
+from heliograph.replication.filters import NameFilter
+from heliograph.replication.generations import Continue, New, Refused, Start, opening
+from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
+from heliograph.replication.topic_plan import (
+    AddPartitions,
+    CreateTopic,
+    TopicAction,
+    TopicRules,
+    Unnameable,
+    plan_topics,
+)
+
+_DAY_MS = 86_400_000
+_UNLIMITED = 9_223_372_036_854_775_807
+_DEFAULT_MAX_BYTES = 1_048_588
+
+_LEDGER_LOST = (
+    "the remote partition of {lane} holds records of this flow (producer {producer}) but the ledger has no entry of the "
+    "lane: the ledger was lost; restore it, or delete the remote topic to copy again"
+)
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """A flow as both clusters show it now."""
+
+    settings: FlowSettings
+    source_cluster_id: str
+    target_cluster_id: str
+    topics: Mapping[str, Topic]
+    remote: Mapping[str, str]
+    actions: tuple[TopicAction, ...]
+    expiration_ms: int
+    lanes: tuple[Lane, ...] = ()
+    starts: Mapping[Partition, int] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    bytes_by_topic: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.settings.flow.name
+
+
+@dataclass(frozen=True)
+class OpenedFlow:
+    """The lanes that may be carried, with their entries, and those that may not, with the reason."""
+
+    plan: FlowPlan
+    entries: Mapping[str, LedgerEntry]
+    refused: Mapping[str, str]
+    opened: tuple[str, ...]
+    """Sentences about generations that were opened."""
+
+
+class FlowPlanner:
+    """Plans one flow. Blocking: run it in a thread."""
+
+    def __init__(self, settings: FlowSettings, engine: EngineSettings) -> None:
+        self.settings = settings
+        self._engine = engine
+        self._source = ClusterAdmin(replace(settings.source, client=settings.source_client))
+        self._target = ClusterAdmin(replace(settings.target, client=settings.target_client))
+        self._policy: ReplicationPolicy = policy_for(
+            settings.policy, settings.flow.source, settings.separator, settings.internal_separator_enabled
+        )
+        self._names = NameFilter(settings.topics, settings.topics_exclude)
+        self._excluded_configs = NameFilter(settings.config_properties_exclude)
+
+    def close(self) -> None:
+        self._source.close()
+        self._target.close()
+
+    def discover(self) -> FlowPlan:
+        """Read both sides; the plan's lanes are those whose remote partition exists already."""
+        settings = self.settings
+        source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
+        if source_id == target_id:
+            raise ConfigError(
+                [
+                    f"flow {settings.flow.name}: {settings.flow.source} and {settings.flow.target} are the same cluster "
+                    f"(cluster id {source_id}): give them different bootstrap.servers, or disable the flow"
+                ]
+            )
+        chosen = {name for name in self._source.topics() if self._is_chosen(name)}
+        topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
+        remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
+        target_names = {name for name in self._target.topics() if name in set(remote.values())}
+        target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
+        rules = TopicRules(
+            settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from
+        )
+        actions = plan_topics(topics, target, remote.__getitem__, rules)
+        unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
+        carried = {name: topic for name, topic in topics.items() if name not in unnameable}
+        partitions = [(name, number) for name, topic in carried.items() for number in range(topic.partitions)]
+        return FlowPlan(
+            settings=settings,
+            source_cluster_id=source_id,
+            target_cluster_id=target_id,
+            topics=carried,
+            remote={name: remote[name] for name in carried},
+            actions=tuple(actions),
+            expiration_ms=int(self._target.broker_config("producer.id.expiration.ms") or _DAY_MS),
+            lanes=self._lanes(carried, remote, target),
+            starts=self._source.starts(partitions) if partitions else {},
+            ends=self._source.ends(partitions, settings.isolation) if partitions else {},
+            bytes_by_topic=self._source.sizes(sorted(carried)) if carried else {},
+        )
+
+    def apply(self, plan: FlowPlan) -> FlowPlan:
+        """Make what is missing on the target and look again."""
+        for action in plan.actions:
+            if isinstance(action, CreateTopic):
+                self._target.create(action)
+            elif isinstance(action, AddPartitions):
+                self._target.add_partitions(action)
+        self._target.ensure_internal_topics(self._engine.topics_replication_factor)
+        if not plan.topics:
+            return plan
+        target = self._target.topics(sorted(plan.remote.values()), with_configs=True)
+        return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target))
+
+    def _is_chosen(self, topic: str) -> bool:
+        settings = self.settings
+        return should_replicate(
+            topic, self._names, self._policy, settings.flow.target, settings.heartbeats_replication_enabled
+        ).replicate
+
+    def _lanes(
+        self, topics: Mapping[str, Topic], remote: Mapping[str, str], target: Mapping[str, Topic]
+    ) -> tuple[Lane, ...]:
+        flow = self.settings.flow
+        return tuple(
+            Lane(
+                id=LaneId(flow.name, topic.name, number),
+                source=flow.source,
+                target=flow.target,
+                remote_topic=there.name,
+                source_topic_id=topic.topic_id,
+                target_topic_id=there.topic_id,
+                compacted="compact" in topic.config("cleanup.policy", "delete"),
+                target_append_time=there.config("message.timestamp.type") == "LogAppendTime",
+                max_batch_bytes=int(there.config("max.message.bytes") or _DEFAULT_MAX_BYTES),
+                timestamp_after_max_ms=int(there.config("message.timestamp.after.max.ms") or _UNLIMITED),
+                timestamp_before_max_ms=int(there.config("message.timestamp.before.max.ms") or _UNLIMITED),
+                target_compacted="compact" in there.config("cleanup.policy", "delete"),
+            )
+            for topic in topics.values()
+            if (there := target.get(remote[topic.name])) is not None
+            for number in range(min(topic.partitions, there.partitions))
+        )
+
+    def target_ends(self, lanes: list[Lane]) -> dict[Partition, int]:
+        return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
+
+
+def flow_rules(plan: FlowPlan) -> FlowRules:
+    settings = plan.settings
+    limits = ReadLimits(
+        max_bytes=min(settings.fetch_max_bytes, 8 << 20),
+        partition_bytes=settings.fetch_max_partition_bytes,
+        max_wait_ms=settings.fetch_max_wait_ms,
+        min_bytes=settings.fetch_min_bytes,
+    )
+    return FlowRules(
+        flow=plan.name,
+        source=settings.flow.source,
+        target=settings.flow.target,
+        read_committed=settings.isolation == "read_committed",
+        expiration_ms=plan.expiration_ms,
+        limits=limits,
+    )
+
+
+async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> OpenedFlow:
+    """Every lane's generation: the ledger's, or one that is claimed now (P1.4), many at a time."""
+    settings = plan.settings
+    ledger = warm.ledger(settings.target)
+    book = await ledger.refresh()
+    rule = Rule(settings.isolation)
+    entries: dict[str, LedgerEntry] = {}
+    refused: dict[str, str] = {}
+    new: list[tuple[Lane, New]] = []
+    for lane in plan.lanes:
+        match opening(book.latest(lane.id), lane, rule, plan.target_cluster_id):
+            case Continue(entry):
+                entries[lane.id.key] = entry
+            case Refused(reason):
+                refused[lane.id.key] = reason
+            case New() as found:
+                new.append((lane, found))
+    opened: list[str] = []
+    if new:
+        identity = await warm.client(settings.target).new_identity(transactional_id(plan.name))
+        fresh = [lane for lane, found in new if found.generation == 0]
+        written = await _written_by(warm, plan, identity.producer_id, fresh)
+        # Read again: another driver may have claimed, and written, since the first look.
+        book = await ledger.refresh() if written else book
+        for lane_id in written:
+            entry = book.latest(lane_id)
+            if entry is None:
+                refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
+            else:
+                entries[lane_id.key] = entry
+        new = [(lane, found) for lane, found in new if lane.id not in written]
+        ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
+        wanted = [_claim(plan, lane, found, identity, ends) for lane, found in new]
+        won = await open_generations(ledger, wanted, wall_ms())
+        entries |= {lane_id.key: entry for lane_id, entry in won.items()}
+        opened = [
+            f"{lane.id.key}: generation {found.generation} ({found.reason})" for lane, found in new if found.generation
+        ]
+    return OpenedFlow(plan, entries, refused, tuple(opened))
+
+
+def _claim(
+    plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Mapping[Partition, int]
+) -> LedgerEntry:
+    start = _start(plan, lane, found)
+    target_next = ends.get((lane.remote_topic, lane.id.partition), 0)
+    return LedgerEntry(
+        lane=lane.id,
+        generation=found.generation,
+        identity=identity,
+        rule=Rule(plan.settings.isolation),
+        target_cluster_id=plan.target_cluster_id,
+        source_topic_id=lane.source_topic_id,
+        target_topic_id=lane.target_topic_id,
+        source_start=start,
+        target_start=target_next,
+        source_next=start,
+        source_epoch=-1,
+        target_next=target_next,
+        sequence_next=0,
+        time_ms=wall_ms(),
+    )
+
+
+async def _written_by(warm: Warm, plan: FlowPlan, producer_id: int, lanes: list[Lane]) -> set[LaneId]:
+    """P1.6: lanes without an entry whose remote partition remembers the flow's producer id."""
+    client = warm.client(plan.settings.target)
+    views = await client.metadata({lane.remote_topic for lane in lanes}) if lanes else {}
+    by_node: dict[int, list[Lane]] = {}
+    for lane in lanes:
+        leader = views[lane.remote_topic].leaders.get(lane.id.partition)
+        if leader is not None and leader.node >= 0:
+            by_node.setdefault(leader.node, []).append(lane)
+    found: set[LaneId] = set()
+    for node, here in by_node.items():
+        states = await client.producers(node, [(lane.remote_topic, lane.id.partition) for lane in here])
+        for lane in here:
+            state = states.get((lane.remote_topic, lane.id.partition))
+            if isinstance(state, Mapping) and producer_id in state:
+                found.add(lane.id)
+    return found
+
+
+def _start(plan: FlowPlan, lane: Lane, found: New) -> int:
+    name = (lane.id.topic, lane.id.partition)
+    if found.start is Start.POSITION and found.previous is not None:
+        return found.previous.source_next
+    if found.start is Start.BY_OPTION and plan.settings.start == "latest":
+        return plan.ends.get(name, 0)
+    return plan.starts.get(name, 0)

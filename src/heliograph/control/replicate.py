@@ -1,0 +1,299 @@
+"""A run: flows planned, lanes carried in epochs, everything accounted, stopped in good order.
+
+The parts do the work; this file joins their lives. Everything runs in one event loop, what blocks is sent to a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import platform
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from heliograph.config.flows import Settings
+from heliograph.control.board import Board
+from heliograph.control.clock import Clock
+from heliograph.control.conductor import Conductor, tick_forever
+from heliograph.control.epochs import Epochs, Work
+from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.planner import FlowPlan, flow_rules
+from heliograph.control.telemetry import TelemetryWriter, snapshot
+from heliograph.errors import ClusterUnreachable, ConfigError
+from heliograph.kafka.slot import Warm
+from heliograph.model.lanes import Lane, LaneId
+from heliograph.replication.topic_plan import remote_conflicts
+from heliograph.spark.engine import Engine
+from heliograph.spark.line import serve
+from heliograph.spark.session import local_master
+
+_log = logging.getLogger(__name__)
+_DRAIN_SECONDS = 6.0
+_PARKED_IS_FINAL_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line adds to the file."""
+
+    master: str = ""
+    clusters: tuple[str, ...] = ()
+    until_caught_up: bool = False
+    spark_log: Path = Path("heliograph-spark.log")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did."""
+
+    seconds: float
+    records: int
+    bytes: int
+    lanes: int
+    topics: int
+    unfinished: tuple[tuple[str, str], ...]
+    """Lanes that did not get to their end, with the reason."""
+
+
+class Replicator:
+    """Built from settings, connected by `plan`, running in `run` until `stop`."""
+
+    def __init__(self, settings: Settings, options: RunOptions) -> None:
+        slots = settings.engine.slots or max(1, os.cpu_count() or 1)
+        self.settings = replace(settings, engine=replace(settings.engine, slots=slots))
+        self.options = options
+        self.clock = Clock()
+        self.board = Board()
+        self.started_at = self.clock.monotonic()
+        self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
+        self._warm = Warm()
+        flows = [
+            flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters
+        ]
+        self.watches = [
+            FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed) for flow in flows
+        ]
+        master = options.master or settings.engine.master or local_master(slots)
+        self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
+        self._telemetry = TelemetryWriter(self._warm)
+        self._stop = asyncio.Event()
+        self._done: set[str] = set()
+        self._loads: dict[LaneId, float] = {}
+        self._epochs: Epochs | None = None
+        self.spark: dict[str, Any] = {}
+
+    # -- planning ---------------------------------------------------------------------------------------------------
+
+    async def plan(self) -> list[FlowPlan]:
+        """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
+        found = await asyncio.gather(*(watch.discover() for watch in self.watches), return_exceptions=True)
+        plans: list[FlowPlan] = []
+        faults: list[str] = []
+        for watch, result in zip(self.watches, found, strict=True):
+            match result:
+                case FlowPlan():
+                    plans.append(result)
+                case ConfigError():
+                    faults.extend(result.faults)
+                case ClusterUnreachable():
+                    watch.fail(result)
+                case BaseException():
+                    raise result
+        faults += remote_conflicts(
+            [(plan.name, plan.settings.flow.target, dict(plan.remote)) for plan in plans]
+        )
+        if faults:
+            raise ConfigError(faults)
+        return plans
+
+    async def start_spark(self) -> None:
+        await self.engine.start()
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self, plans: list[FlowPlan], each_second: Callable[[], None] = lambda: None) -> Summary:
+        local = self.engine.master.startswith("local")
+        clock = self.clock.monotonic
+        wait_s = float(self.settings.engine.takeover_wait_seconds)
+        token = uuid.uuid4().hex
+        conductor = Conductor(token, wait_s, clock, self.board.take, self._is_alone)
+        server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
+        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
+        epochs.address, epochs.token = ("127.0.0.1" if local else platform.node(), port), token
+        self._epochs = epochs
+        by_name = {plan.name: plan for plan in plans}
+        spark = asyncio.create_task(self.engine.start())
+        for watch in self.watches:
+            if watch.name in by_name:
+                await watch.open(by_name[watch.name])
+        jobs = [
+            asyncio.create_task(tick_forever(conductor)),
+            asyncio.create_task(self._every_second(conductor, each_second)),
+            *(asyncio.create_task(watch.watch()) for watch in self.watches),
+            *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
+        ]
+        carrying = asyncio.create_task(epochs.run())
+        try:
+            await self._until_stopped(spark, carrying, jobs)
+        finally:
+            await epochs.stop(_DRAIN_SECONDS)
+            for job in [*jobs, carrying, spark]:
+                job.cancel()
+            await asyncio.gather(*jobs, carrying, spark, return_exceptions=True)
+            server.close()
+            await self._leave()
+        return self.summary()
+
+    async def _until_stopped(self, *tasks: Any) -> None:
+        """Until somebody stops the run, or one of its parts fails, which must not go unnoticed."""
+        spark, carrying, jobs = tasks
+        stopped = asyncio.create_task(self._stop.wait())
+        watched: set[asyncio.Task[Any]] = {spark, carrying, *jobs}
+        try:
+            while True:
+                done, _ = await asyncio.wait({stopped, *watched}, return_when=asyncio.FIRST_COMPLETED)
+                if stopped in done:
+                    return
+                for task in done:
+                    task.result()
+                    watched.discard(task)
+        finally:
+            stopped.cancel()
+
+    async def _leave(self) -> None:
+        await self._publish()
+        for watch in self.watches:
+            if watch.tenure is not None:
+                with contextlib.suppress(Exception):  # leaving: a target out of reach must not keep us
+                    await asyncio.wait_for(watch.tenure.release(), 1.5)
+            watch.close()
+        self._warm.close()
+        await self.engine.stop()
+
+    # -- what is to be carried --------------------------------------------------------------------------------------
+
+    def _lanes_changed(self) -> None:
+        if self._epochs is not None:
+            self._epochs.changed()
+
+    def _work(self) -> Work:
+        lanes: list[Lane] = []
+        until: dict[str, int] = {}
+        flows = {}
+        for watch in self.watches:
+            if watch.opened is None:
+                continue
+            plan = watch.opened.plan
+            flows[plan.name] = flow_rules(plan)
+            for lane in plan.lanes:
+                key = lane.id.key
+                if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
+                    continue
+                if self.options.until_caught_up:
+                    if watch.first is None or key not in watch.first.entries:
+                        continue
+                    until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
+                lanes.append(lane)
+        clusters = {
+            alias: cluster
+            for watch in self.watches
+            for alias, cluster in (
+                (watch.settings.flow.source, watch.settings.source),
+                (watch.settings.flow.target, watch.settings.target),
+            )
+        }
+        return Work(tuple(lanes), until, clusters, flows)
+
+    def _is_alone(self, key: str) -> bool:
+        for watch in self.watches:
+            if key.startswith(f"{watch.name}/"):
+                return watch.tenure is not None and watch.tenure.is_mine
+        return False
+
+    # -- accounting -------------------------------------------------------------------------------------------------
+
+    async def _every_second(self, conductor: Conductor, each_second: Callable[[], None]) -> None:
+        interval = self.settings.engine.telemetry_interval_ms / 1000
+        while True:
+            await asyncio.sleep(interval)
+            for note in self.board.take_notes():
+                _log.warning("%s", note)
+            for key, view in self.board.lanes.items():
+                if view.row.get("finished"):
+                    self._done.add(key)
+            self.board.forget_attempts({task.attempt for task in conductor.tasks})
+            self.spark = await self.engine.status()
+            each_second()
+            await self._publish()
+            if self.options.until_caught_up and self._all_done():
+                self.stop()
+
+    def _all_done(self) -> bool:
+        if any(watch.opened is None for watch in self.watches):
+            return False
+        now = self.clock.now_ms()
+        for key in self._planned():
+            row = self.board.lanes[key].row if key in self.board.lanes else {}
+            parked = row.get("state") == "parked" and now - row["since_ms"] > _PARKED_IS_FINAL_SECONDS * 1000
+            if key not in self._done and not parked and key not in self._refused():
+                return False
+        return True
+
+    def _planned(self) -> list[str]:
+        return [
+            lane.id.key
+            for watch in self.watches
+            if watch.first is not None
+            for lane in watch.first.plan.lanes
+        ]
+
+    def _refused(self) -> dict[str, str]:
+        return {
+            key: reason
+            for watch in self.watches
+            if watch.opened is not None
+            for key, reason in watch.opened.refused.items()
+        }
+
+    async def _publish(self) -> None:
+        for watch in self.watches:
+            about = {
+                "host": self._me.host,
+                "process": self._me.process,
+                "run": self._me.run,
+                "since_ms": self._me.since_ms,
+                "time_ms": self.clock.now_ms(),
+                "epoch": self._epochs.number if self._epochs is not None else 0,
+                "trouble": watch.trouble,
+                "trouble_since_ms": watch.trouble_since_ms,
+                "spark": self.spark,
+            }
+            if watch.opened is not None:
+                record = snapshot(watch.name, self.board, about, watch.opened.refused)
+                await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
+
+    def summary(self) -> Summary:
+        unfinished: list[tuple[str, str]] = []
+        for key in self._planned():
+            if key in self._done or not self.options.until_caught_up:
+                continue
+            row = self.board.lanes[key].row if key in self.board.lanes else {}
+            reason = self._refused().get(key) or row.get("reason") or "stopped before its end"
+            unfinished.append((key, reason))
+        totals = [view.totals for view in self.board.lanes.values()]
+        return Summary(
+            seconds=self.clock.monotonic() - self.started_at,
+            records=sum(total.records for total in totals),
+            bytes=sum(total.bytes for total in totals),
+            lanes=len(self._planned()),
+            topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
+            unfinished=tuple(unfinished),
+        )

@@ -1,0 +1,234 @@
+"""What can be said of a flow from any shell: the ledger, the last telemetry, and both clusters' ends at this moment.
+
+Reads only. When nothing runs, the ledger still knows every position and who held the flow last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from aiokafka.record.default_records import DefaultRecordBatch
+
+from heliograph.config.flows import FlowSettings
+from heliograph.errors import BrokerRefused, HeliographError
+from heliograph.kafka.client import LATEST, ClusterClient, Partition
+from heliograph.kafka.ledger import TELEMETRY_TOPIC
+from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.slot import Warm
+from heliograph.model.lanes import LedgerEntry
+from heliograph.replication.generations import Holder
+from heliograph.replication.topic_names import policy_for
+
+_FRESH_MS = 8_000
+_NEWEST = 40
+_MISSING = {3, 100}
+
+
+@dataclass(frozen=True)
+class LaneStatus:
+    """One lane; -1 where a number is not known."""
+
+    lane: str
+    topic: str
+    partition: int
+    remote_topic: str
+    source_end: int
+    position: int
+    remote_end: int
+    lag: int
+    delta: int
+    generation: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    reason: str
+    since_ms: int
+    guard: str = ""
+    records: int = 0
+    bytes: int = 0
+    raw_batches: int = 0
+    rebuilt_batches: int = 0
+    rebuilt: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """One flow; `trouble` is what kept it from being read, or what its run says troubles it."""
+
+    flow: str
+    running: bool
+    since_ms: int
+    host: str
+    process: int
+    trouble: str
+    epoch: int
+    spark: Mapping[str, Any]
+    lanes: tuple[LaneStatus, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+async def read_status(flows: tuple[FlowSettings, ...], now_ms: int) -> list[FlowStatus]:
+    warm = Warm()
+    try:
+        return list(await asyncio.gather(*(_flow_status(flow, warm, now_ms) for flow in flows)))
+    finally:
+        warm.close()
+
+
+async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
+    name = flow.flow.name
+    try:
+        book = await warm.ledger(flow.target).refresh()
+        telemetry = await _telemetry(warm.client(flow.target), name)
+    except BrokerRefused as error:
+        trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
+        return _unknown(name, trouble)
+    except (HeliographError, TimeoutError) as error:
+        return _unknown(name, str(error))
+    holder = book.holder(name)
+    entries = {lane.key: entry for lane in book.lanes() if lane.flow == name and (entry := book.latest(lane))}
+    rows = {row["lane"]: row for row in telemetry.get("lanes", ())}
+    running = (
+        bool(telemetry)
+        and now_ms - telemetry["time_ms"] < _FRESH_MS
+        and not (holder is not None and holder.released and holder.run == telemetry["run"])
+    )
+    trouble = telemetry.get("trouble", "") if running else ""
+    ends, remote_ends = {}, {}
+    try:
+        ends, remote_ends = await _ends(flow, warm, entries, rows)
+    except (HeliographError, TimeoutError) as error:
+        trouble = trouble or str(error)
+    lanes = [
+        _lane(key, entries.get(key), rows.get(key), (ends, remote_ends), running)
+        for key in sorted({*entries, *rows}, key=_order)
+    ]
+    since = _since(telemetry, holder, running)
+    return FlowStatus(
+        name, running, since[0], since[1], since[2], trouble, telemetry.get("epoch", 0), telemetry.get("spark", {}), tuple(lanes)
+    )
+
+
+def _unknown(name: str, trouble: str) -> FlowStatus:
+    return FlowStatus(name, False, 0, "", 0, trouble, 0, {}, ())
+
+
+def _order(key: str) -> tuple[str, int]:
+    topic, _, partition = key.rpartition("/")
+    return topic, int(partition)
+
+
+def _since(telemetry: Mapping[str, Any], holder: Holder | None, running: bool) -> tuple[int, str, int]:
+    """Since when it runs, or since when it does not; and which host and process it was."""
+    if running:
+        return telemetry["since_ms"], telemetry["host"], telemetry["process"]
+    if holder is None:
+        return telemetry.get("time_ms", 0), telemetry.get("host", ""), telemetry.get("process", 0)
+    return max(holder.renewed_ms, telemetry.get("time_ms", 0)), holder.host, holder.process
+
+
+async def _telemetry(client: ClusterClient, flow: str) -> dict[str, Any]:
+    """The newest record of the flow in the telemetry topic; empty if there is none."""
+    view = (await client.metadata([TELEMETRY_TOPIC]))[TELEMETRY_TOPIC]
+    if view.error or 0 not in view.leaders:
+        return {}
+    node = view.leaders[0].node
+    end = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], LATEST)).get((TELEMETRY_TOPIC, 0), 0)
+    start = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], -2)).get((TELEMETRY_TOPIC, 0), 0)
+    log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
+    newest: dict[str, Any] = {}
+    async for seen in read_range(client, log, max(start, end - _NEWEST), end, committed=False):
+        for record in DefaultRecordBatch(bytes(seen.data)):
+            if record.key == flow.encode() and record.value is not None:
+                newest = json.loads(record.value)
+    return newest
+
+
+async def _ends(
+    flow: FlowSettings, warm: Warm, entries: Mapping[str, LedgerEntry], rows: Mapping[str, Any]
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    names = {_topic_of(key) for key in {*entries, *rows}}
+    remote = {(_remote(flow, topic), partition) for topic, partition in names}
+    committed = flow.isolation == "read_committed"
+    return (
+        await _ends_of(warm.client(flow.source), names, committed),
+        await _ends_of(warm.client(flow.target), remote, False),
+    )
+
+
+async def _ends_of(client: ClusterClient, names: set[Partition], committed: bool) -> dict[Partition, int]:
+    views = await client.metadata({topic for topic, _ in names}) if names else {}
+    by_node: dict[int, list[Partition]] = {}
+    for topic, partition in names:
+        leader = views[topic].leaders.get(partition)
+        if leader is not None and leader.node >= 0:
+            by_node.setdefault(leader.node, []).append((topic, partition))
+    found: dict[Partition, int] = {}
+    for node, here in by_node.items():
+        found |= await client.offsets(node, here, LATEST, committed)
+    return found
+
+
+def _remote(flow: FlowSettings, topic: str) -> str:
+    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
+    return policy.format_remote_topic(flow.flow.source, topic)
+
+
+def _topic_of(key: str) -> Partition:
+    _, topic, partition = key.rsplit("/", 2)
+    return topic, int(partition)
+
+
+def _lane(
+    key: str,
+    entry: LedgerEntry | None,
+    row: Mapping[str, Any] | None,
+    ends: tuple[Mapping[Partition, int], Mapping[Partition, int]],
+    running: bool,
+) -> LaneStatus:
+    topic, partition = _topic_of(key)
+    row = row or {}
+    position = max(row.get("position", -1), entry.source_next if entry else -1)
+    source_end = ends[0].get((topic, partition), row.get("source_end", -1))
+    remote = next((name for name, number in ends[1] if number == partition and name.endswith(topic)), "")
+    totals = row.get("totals", {})
+    stopped = "stopped" if entry is not None else "unknown"
+    return LaneStatus(
+        lane=key,
+        topic=topic,
+        partition=partition,
+        remote_topic=remote,
+        source_end=source_end,
+        position=position,
+        remote_end=ends[1].get((remote, partition), -1),
+        lag=max(0, source_end - position) if source_end >= 0 and position >= 0 else -1,
+        delta=_delta(entry),
+        generation=entry.generation if entry else row.get("generation", -1),
+        producer_id=entry.identity.producer_id if entry else row.get("producer_id", -1),
+        producer_epoch=entry.identity.producer_epoch if entry else row.get("producer_epoch", -1),
+        state=row.get("state", stopped) if running else stopped,
+        reason=row.get("reason", "") if running else "",
+        since_ms=row.get("since_ms", 0) if running else (entry.time_ms if entry else 0),
+        guard=row.get("guard", ""),
+        records=totals.get("records", 0),
+        bytes=totals.get("bytes", 0),
+        raw_batches=totals.get("raw_batches", 0),
+        rebuilt_batches=totals.get("rebuilt_batches", 0),
+        rebuilt=totals.get("rebuilt", {}),
+        dropped=totals.get("dropped", {}),
+    )
+
+
+def _delta(entry: LedgerEntry | None) -> int:
+    """Target offset minus source offset, from the newest anchor; before the first record, of the two starts."""
+    if entry is None:
+        return 0
+    source, target = entry.anchors[-1] if entry.anchors else (entry.source_start, entry.target_start)
+    return target - source

@@ -1,0 +1,51 @@
+"""The exception tree: one class per reaction a caller can have.
+
+HeliographError
+├── ConfigError          the file is wrong: show every fault, exit 2, touch nothing
+├── SetupError           this machine or these clusters cannot do it: one sentence, exit 1
+├── ClusterUnreachable   no broker answers: back off, name it in status, other flows go on
+├── ConnectionLost       a broker connection ended: metadata, attach again
+├── BrokerRefused        a broker answered with an error code: act by replication.reactions
+└── LaneParked           a lane cannot go on: keep the reason, retry with backoff
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class HeliographError(Exception):
+    """Everything Heliograph raises on purpose."""
+
+
+class ConfigError(HeliographError):
+    """All faults of a file at once, each a whole sentence with line, option and allowed values."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+class SetupError(HeliographError):
+    """Something outside the file is missing; the message says what to do about it."""
+
+
+class ClusterUnreachable(HeliographError):
+    """No bootstrap server of a cluster answered."""
+
+
+class ConnectionLost(HeliographError):
+    """The connection ended or timed out; whether the last request was carried out is unknown."""
+
+
+class BrokerRefused(HeliographError):
+    """A broker answered with an error code."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(f"{what}: error {code}")
+        self.code = code
+        self.what = what
+
+
+class LaneParked(HeliographError):
+    """This lane stops, its neighbours go on; the message is the reason that status shows."""

@@ -1,0 +1,384 @@
+"""One cluster's topics, configs and offsets: kafka-python's admin client, behind our own values and errors.
+
+Runs on the driver only and blocks. Foreign errors are translated here and nowhere else: no answer in time is
+ClusterUnreachable, an answer with an error code is BrokerRefused, what only a person can change is SetupError.
+Every call ends within about twice the time it was given: once for the retries, once for the last request.
+Counterpart: `replication.topic_plan` decides what is applied here.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self, TypeVar
+
+import kafka.errors as foreign
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin._configs import ConfigSourceType
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import IsolationLevel, OffsetSpec
+
+from heliograph.errors import BrokerRefused, ClusterUnreachable, HeliographError, SetupError
+from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
+from heliograph.model.clusters import Cluster
+from heliograph.model.topics import ConfigValue, Topic
+from heliograph.replication.topic_plan import AddPartitions, CreateTopic
+
+INTERNAL_REPLICATION_OPTION = "heliograph.topics.replication.factor"
+
+_ADDRESS = re.compile(r"(\[[^\[\]]+\]|[^:\[\]\s]+):[0-9]{1,5}")
+Partition = tuple[str, int]
+Answer = TypeVar("Answer")
+
+_RETRY_PAUSE_S = 0.1
+_UNKNOWN_TOPIC_PATIENCE_S = 2.0
+"""A new topic is not known to all brokers at once; a topic that is still unknown after this does not exist."""
+_CONFIG_RESOURCES_PER_REQUEST = 500
+_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE, _INVALID_TOPIC = 3, 5, 17
+_TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
+_ISOLATION = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
+_CLIENT_TEXTS = {"client.id": "client_id", "client.dns.lookup": "client_dns_lookup"}
+_CLIENT_NUMBERS = {
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "receive.buffer.bytes": "receive_buffer_bytes",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "send.buffer.bytes": "send_buffer_bytes",
+}
+
+
+class ClusterAdmin:
+    """Asks and changes one cluster. Connects with the first call, and anew after every loss of the connection."""
+
+    def __init__(self, cluster: Cluster, request_timeout_ms: int = 10_000) -> None:
+        self._cluster = cluster
+        self._timeout_ms = request_timeout_ms
+        self._settings = _client_settings(cluster)
+        self._client: KafkaAdminClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Idempotent; the next call connects again."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def cluster_id(self) -> str:
+        return str(self._call("describe the cluster", lambda client: client.describe_cluster())["cluster_id"])
+
+    def brokers(self) -> int:
+        """How many brokers are up: a replication factor cannot be larger."""
+        return len(self._broker_ids())
+
+    def topics(self, names: Iterable[str] | None = None, with_configs: bool = False) -> dict[str, Topic]:
+        """All topics, or those of `names` that exist."""
+        wanted = None if names is None else sorted(set(names))
+        if wanted == []:
+            return {}
+        rows = self._call("list topics", lambda client: _described_topics(client, wanted))
+        configs = self.topic_configs(row["name"] for row in rows) if with_configs else {}
+        return {
+            row["name"]: Topic(row["name"], str(row["topic_id"]), len(row["partitions"]), configs.get(row["name"], {}))
+            for row in sorted(rows, key=lambda row: str(row["name"]))
+            if not with_configs or row["name"] in configs
+        }
+
+    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
+        """All configs of these topics, defaults too; a topic that does not exist is left out."""
+        wanted = sorted(set(names))
+        found: dict[str, dict[str, ConfigValue]] = {}
+        for first in range(0, len(wanted), _CONFIG_RESOURCES_PER_REQUEST):
+            part = wanted[first : first + _CONFIG_RESOURCES_PER_REQUEST]
+            resources = [(_TOPIC_RESOURCE, name, None) for name in part]
+            found.update(self._call("describe topic configs", partial(_configs, resources=resources)))
+        return found
+
+    def broker_config(self, name: str) -> str | None:
+        """A broker's setting, asked of the broker with the lowest id; None if it is not set or not known there."""
+        broker = min(self._broker_ids())
+        resources = [(_BROKER_RESOURCE, str(broker), [name])]
+        found = self._call(f"describe broker config '{name}'", lambda client: _configs(client, resources, broker))
+        config = found.get(str(broker), {}).get(name)
+        return None if config is None else config.value
+
+    def create(self, action: CreateTopic, option: str = "replication.factor") -> bool:
+        """Create a topic and wait until it can be used; False if it was there already.
+
+        `option` is the one that chose the replication factor: the error names it.
+        """
+        wish = {
+            action.name: {
+                "num_partitions": action.partitions,
+                "replication_factor": action.replication_factor,
+                "configs": dict(action.configs),
+            }
+        }
+        doing = f"create topic '{action.name}'"
+        try:
+            self._call(doing, lambda client: _check_created(client.create_topics(wish, raise_errors=False)))
+        except BrokerRefused as refusal:
+            if refusal.code == _TOPIC_EXISTS:
+                return False
+            if refusal.code == _INVALID_REPLICATION_FACTOR:
+                raise self._too_few_brokers(action, option) from refusal
+            raise
+        self._await_partitions(doing, action.name, action.partitions)
+        return True
+
+    def add_partitions(self, action: AddPartitions) -> bool:
+        """Grow a topic and wait until it can be used; False if it had that many already."""
+        doing = f"add partitions to topic '{action.name}'"
+        wish = {action.name: action.want}
+        try:
+            self._call(doing, lambda client: _check_grown(client.create_partitions(wish, raise_errors=False)))
+        except BrokerRefused as refusal:
+            # Somebody else was faster: another run of the same flow, or this one before an answer that was lost.
+            if refusal.code == _INVALID_PARTITIONS and self._partitions(action.name) >= action.want:
+                return False
+            raise
+        self._await_partitions(doing, action.name, action.want)
+        return True
+
+    def ends(self, partitions: Iterable[Partition], isolation: str = "read_committed") -> dict[Partition, int]:
+        """Where each partition ends: the last stable offset if `read_committed`, else the high watermark."""
+        return self._offsets(partitions, OffsetSpec.LATEST, _ISOLATION[isolation])
+
+    def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset of each partition."""
+        return self._offsets(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+
+    def sizes(self, topics: Iterable[str]) -> dict[str, int]:
+        """Bytes of each topic's leaders on disk, as far as the brokers tell; for the announcement only."""
+        return {}
+
+    def ensure_internal_topics(self, replication_factor: int = 0) -> None:
+        """Create Heliograph's own topics where they are missing; 0: as many replicas as brokers, at most 3."""
+        replicas = replication_factor or min(3, self.brokers())
+        existing = self.topics([LEDGER_TOPIC, TELEMETRY_TOPIC, EVENTS_TOPIC], with_configs=True)
+        for action in internal_topics(replicas):
+            if action.name not in existing:
+                self.create(action, INTERNAL_REPLICATION_OPTION)
+        ledger = existing.get(LEDGER_TOPIC)
+        if ledger is not None and ledger.config("cleanup.policy") != "compact":
+            raise SetupError(
+                f"topic '{LEDGER_TOPIC}' on cluster '{self._cluster.alias}' has "
+                f"cleanup.policy={ledger.config('cleanup.policy')}: it must be compact, or positions get lost"
+            )
+
+    def _broker_ids(self) -> list[int]:
+        rows = self._call("describe the cluster", lambda client: client.describe_cluster())["brokers"]
+        return [int(row["broker_id"]) for row in rows if not row.get("is_fenced", False)]
+
+    def _partitions(self, name: str) -> int:
+        topic = self.topics([name]).get(name)
+        return 0 if topic is None else topic.partitions
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: Any) -> dict[Partition, int]:
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        if not wanted:
+            return {}
+        found = self._call("list offsets", lambda client: client.list_partition_offsets(wanted, isolation))
+        return {(at.topic, at.partition): int(answer.offset) for at, answer in found.items()}
+
+    def _await_partitions(self, doing: str, name: str, count: int) -> None:
+        """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
+        self._call(f"{doing}, wait for its leaders", lambda client: _check_ready(client, name, count))
+
+    def _too_few_brokers(self, action: CreateTopic, option: str) -> SetupError:
+        return SetupError(
+            f"{option}={action.replication_factor} is not possible for topic '{action.name}': "
+            f"cluster '{self._cluster.alias}' has {self.brokers()} broker(s)"
+        )
+
+    def _call(self, doing: str, ask: Callable[[KafkaAdminClient], Answer]) -> Answer:
+        """Ask until there is an answer, the error is one that stays, or the time is over."""
+        began = time.monotonic()
+        while True:
+            try:
+                return ask(self._connected(began))
+            except (foreign.KafkaError, OSError, RuntimeError) as error:
+                if not _is_answer(error):
+                    # The library keeps asking the controller it knows, also when that broker is gone or frozen.
+                    self.close()
+                if time.monotonic() - began >= self._patience_s(error):
+                    raise self._translated(doing, error) from error
+            time.sleep(_RETRY_PAUSE_S)
+
+    def _connected(self, began: float) -> KafkaAdminClient:
+        """The client, made with the first address that serves; each address has its share of the time that is left."""
+        if self._client is not None:
+            return self._client
+        fault: Exception = OSError("no address")
+        for tried, address in enumerate(self._cluster.bootstrap):
+            left_ms = self._timeout_ms - int((time.monotonic() - began) * 1000)
+            share_ms = max(100, left_ms // (len(self._cluster.bootstrap) - tried))
+            try:
+                _knock(address, share_ms / 1000)
+                self._client = _connect(address, self._settings, self._timeout_ms, share_ms)
+                return self._client
+            except (foreign.KafkaError, OSError) as error:
+                fault = error
+        raise fault
+
+    def _patience_s(self, error: Exception) -> float:
+        """For how long this error may go away by itself."""
+        if _code(error) == _UNKNOWN_TOPIC:
+            return min(_UNKNOWN_TOPIC_PATIENCE_S, self._timeout_ms / 1000)
+        passes = not isinstance(error, foreign.KafkaError) or error.retriable
+        return self._timeout_ms / 1000 if passes or isinstance(error, foreign.UnknownBrokerIdError) else 0.0
+
+    def _translated(self, doing: str, error: Any) -> HeliographError:
+        alias = self._cluster.alias
+        if isinstance(error, foreign.IncompatibleBrokerVersion):
+            return SetupError(f"the brokers of cluster '{alias}' are too old to {doing}: {error}")
+        if isinstance(error, foreign.UnknownBrokerIdError):
+            return BrokerRefused(_LEADER_NOT_AVAILABLE, f"cluster '{alias}', {doing}: a partition has no leader")
+        if _is_answer(error):
+            return BrokerRefused(
+                _code(error), f"cluster '{alias}', {doing}: {error.message}, {', '.join(map(str, error.args))}"
+            )
+        if isinstance(error, foreign.KafkaError) and not error.retriable:
+            return SetupError(f"cluster '{alias}', {doing}: {error}")
+        addresses = ", ".join(self._cluster.bootstrap)
+        return ClusterUnreachable(
+            f"cluster '{alias}' at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing})"
+        )
+
+
+def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:
+    """Heliograph's own topics on the target of a flow."""
+    reason = "Heliograph keeps its own state on the target"
+    ledger = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.1",
+        "min.insync.replicas": "2" if replication_factor >= 3 else "1",
+        "segment.bytes": "1048576",
+        "unclean.leader.election.enable": "false",
+    }
+    telemetry = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "60000"}
+    events = {"cleanup.policy": "delete", "retention.ms": "2592000000"}
+    return (
+        CreateTopic(LEDGER_TOPIC, 16, replication_factor, ledger, reason),
+        CreateTopic(TELEMETRY_TOPIC, 1, replication_factor, telemetry, reason),
+        CreateTopic(EVENTS_TOPIC, 1, replication_factor, events, reason),
+    )
+
+
+def _client_settings(cluster: Cluster) -> dict[str, object]:
+    """The cluster's client keys in the library's words; keys of consumers and producers are not this module's."""
+    for address in cluster.bootstrap or ("",):
+        if not _ADDRESS.fullmatch(address):
+            raise SetupError(f"bootstrap.servers of cluster '{cluster.alias}' holds '{address}': host:port is expected")
+    settings: dict[str, object] = {"client_id": "heliograph-admin"}
+    for name, value in cluster.client:
+        if name == "security.protocol" and value.upper() != "PLAINTEXT":
+            raise SetupError(f"security.protocol {value} is not served yet (cluster '{cluster.alias}'): use PLAINTEXT")
+        if name in _CLIENT_TEXTS:
+            settings[_CLIENT_TEXTS[name]] = value
+        if name in _CLIENT_NUMBERS:
+            settings[_CLIENT_NUMBERS[name]] = _number(cluster, name, value)
+    return settings
+
+
+def _number(cluster: Cluster, name: str, value: str) -> int | None:
+    if not value.strip().removeprefix("-").isdecimal():
+        raise SetupError(f"{name}={value} of cluster '{cluster.alias}' is not a whole number")
+    # Kafka's -1 is "as the system has it", which the library calls None.
+    return None if int(value) < 0 else int(value)
+
+
+def _knock(address: str, timeout_s: float) -> None:
+    """OSError if nobody listens. The library leaves a socket open, and an error in the log, for every attempt it makes."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+
+
+def _connect(address: str, settings: Mapping[str, object], timeout_ms: int, share_ms: int) -> KafkaAdminClient:
+    """The library starts a thread before it connects, and leaves it running if that fails: stop it here."""
+    made: list[KafkaNetClient] = []
+
+    def make(**configs: object) -> KafkaNetClient:
+        made.append(KafkaNetClient(**configs))
+        return made[0]
+
+    try:
+        return KafkaAdminClient(
+            bootstrap_servers=[address],
+            request_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=share_ms,
+            kafka_client=make,
+            **settings,
+        )
+    except foreign.KafkaError:
+        for client in made:
+            client.close()
+            client._net.stop()
+        raise
+
+
+def _described_topics(client: KafkaAdminClient, names: list[str] | None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = client.describe_topics(names)
+    for row in rows:
+        if row["error_code"] not in {0, _UNKNOWN_TOPIC, _INVALID_TOPIC}:
+            raise foreign.for_code(row["error_code"])(f"topic '{row['name']}'")
+    return [row for row in rows if row["error_code"] == 0]
+
+
+def _configs(
+    client: KafkaAdminClient, resources: Sequence[tuple[int, str, list[str] | None]], broker: int | None = None
+) -> dict[str, dict[str, ConfigValue]]:
+    """By resource name. The library's own describe_configs passes over errors, so the request is sent from here."""
+    request = DescribeConfigsRequest(resources=list(resources), include_synonyms=False, min_version=1)
+    response = client._manager.run(client._manager.send, request, broker)
+    for result in response.results:
+        if result.error_code not in {0, _UNKNOWN_TOPIC}:
+            raise foreign.for_code(result.error_code)(f"'{result.resource_name}': {result.error_message}")
+    return {
+        result.resource_name: {config.name: _config_value(config) for config in result.configs}
+        for result in response.results
+        if result.error_code == 0
+    }
+
+
+def _config_value(config: Any) -> ConfigValue:
+    source = ConfigSourceType(config.config_source).name
+    return ConfigValue(config.value, source, bool(config.read_only), bool(config.is_sensitive))
+
+
+def _check_created(answer: Mapping[str, Any]) -> None:
+    for topic in answer["topics"]:
+        if topic["error_code"]:
+            raise foreign.for_code(topic["error_code"])(topic.get("error_message") or topic["name"])
+
+
+def _check_grown(answer: Any) -> None:
+    for result in answer.results:
+        if result.error_code:
+            raise foreign.for_code(result.error_code)(result.error_message or result.name)
+
+
+def _check_ready(client: KafkaAdminClient, name: str, count: int) -> None:
+    partitions = [part for row in _described_topics(client, [name]) for part in row["partitions"]]
+    if len([part for part in partitions if part["leader_id"] >= 0]) < count:
+        raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")
+
+
+def _is_answer(error: Exception) -> bool:
+    """A broker said so. A time-out is none, whoever noticed it: the library has one class for both sides."""
+    return isinstance(error, foreign.BrokerResponseError) and not isinstance(error, foreign.RequestTimedOutError)
+
+
+def _code(error: Any) -> int:
+    return int(error.errno) if _is_answer(error) else 0

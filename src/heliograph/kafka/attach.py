@@ -1,0 +1,291 @@
+"""Attach (P2): ask the target what it has, the ledger what is known, the source what lies between; prove it; begin.
+
+The decisions are in replication/attach.py. This file only asks, and turns what cannot go on into LaneParked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from heliograph.errors import BrokerRefused, LaneParked
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, ProducerState
+from heliograph.kafka.coalesce import Coalescer
+from heliograph.kafka.lane import Start
+from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.model.lanes import Lane, LedgerEntry
+from heliograph.replication.attach import (
+    Ahead,
+    AskLedger,
+    Behind,
+    NextSequence,
+    OurBatch,
+    Park,
+    ReadTail,
+    Remembered,
+    TargetTail,
+    distance,
+    expected_offset,
+    is_guarded,
+    next_by_headers,
+    next_in_sequence,
+)
+from heliograph.wire.error_codes import describe
+from heliograph.wire.rebuild import record_at
+from heliograph.wire.record_batch import walk
+
+_MISSING_TOPIC = {3, 100}
+
+
+class NewerGeneration(LaneParked):
+    """The target knows a later epoch than our entry: the ledger must be read again."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of a lane: its leader and the span of its log."""
+
+    log: Log
+    log_start: int
+    end: int
+
+
+class Attacher:
+    """Attaches lanes of one source and target cluster; many at a time share their questions."""
+
+    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int) -> None:
+        self._source = source
+        self._target = target
+        self._expiration_ms = expiration_ms
+        self._views = {client: Coalescer(client.metadata) for client in (source, target)}
+        self._offsets: dict[tuple[ClusterClient, int, int], Coalescer[tuple[str, int], int]] = {}
+        self._producers: dict[int, Coalescer[tuple[str, int], object]] = {}
+
+    async def attach(self, lane: Lane, entry: LedgerEntry, read_committed: bool, now_ms: int) -> Start:
+        """Where the lane goes on, proven; raises LaneParked, NewerGeneration, BrokerRefused or ConnectionLost."""
+        target, leader = await self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
+        source, source_leader = await self._side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition)
+        remembered = await self._remembered(target.log, entry)
+        tail = TargetTail(target.log_start, target.end, remembered)
+        found = await self._next(target, tail, entry)
+        position = _Position(entry.source_next, entry.source_epoch, None, read_committed)
+        match distance(entry, found.sequence):
+            case Ahead(records):
+                position = await self._walk(source, position, records) if records else position
+            case Behind(records):
+                position = await self._walk_back(source, entry, tail, records, read_committed)
+        if records and position.last is not None:
+            await self._prove(lane, target, entry, found, position)
+        timestamp = remembered.last_timestamp if remembered is not None else -1
+        expected = expected_offset(entry, tail, records)
+        return Start(
+            entry=entry if expected is None else _confirmed(entry, position, found.sequence, expected),
+            source_next=position.offset,
+            source_epoch=position.epoch,
+            sequence=found.sequence,
+            target_next=expected,
+            source_node=source_leader.node,
+            source_leader_epoch=source_leader.epoch,
+            target_node=leader.node,
+            guarded=remembered is not None
+            and is_guarded(timestamp, now_ms, self._expiration_ms, lane.target_append_time),
+        )
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+
+    async def _side(self, client: ClusterClient, topic: str, topic_id: str, partition: int) -> tuple[Side, Leader]:
+        view = await self._views[client].get(topic)
+        where = f"cluster {client.cluster.alias}, {topic}-{partition}"
+        if view is None or view.error in _MISSING_TOPIC:
+            raise LaneParked(f"{where}: the topic does not exist")
+        if view.error:
+            raise BrokerRefused(view.error, where)
+        if view.topic_id != topic_id:
+            raise LaneParked(f"{where}: the topic was deleted and created again")
+        leader = view.leaders.get(partition)
+        if leader is None:
+            raise LaneParked(f"{where}: the partition does not exist")
+        if leader.node < 0:
+            raise BrokerRefused(5, where)
+        name = (topic, partition)
+        start = await self._offset(client, leader.node, EARLIEST, name)
+        end = await self._offset(client, leader.node, LATEST, name)
+        if start is None or end is None:
+            raise BrokerRefused(6, where)
+        return Side(Log(topic, topic_id, partition, leader.node, leader.epoch), start, end), leader
+
+    async def _offset(self, client: ClusterClient, node: int, which: int, name: tuple[str, int]) -> int | None:
+        key = (client, node, which)
+        if key not in self._offsets:
+            self._offsets[key] = Coalescer(lambda names: client.offsets(node, names, which))
+        return await self._offsets[key].get(name)
+
+    async def _remembered(self, log: Log, entry: LedgerEntry) -> Remembered | None:
+        if log.node not in self._producers:
+
+            async def ask(names: list[tuple[str, int]]) -> dict[tuple[str, int], object]:
+                return dict(await self._target.producers(log.node, names))
+
+            self._producers[log.node] = Coalescer(ask)
+        found = await self._producers[log.node].get((log.topic, log.partition))
+        if not isinstance(found, dict):
+            code = found if isinstance(found, int) else 6
+            raise BrokerRefused(code, f"{log.topic}-{log.partition}: {describe(code)}")
+        state = found.get(entry.identity.producer_id)
+        if not isinstance(state, ProducerState):
+            return None
+        return Remembered(state.epoch, state.last_sequence, state.last_timestamp)
+
+    async def _next(self, target: Side, tail: TargetTail, entry: LedgerEntry) -> NextSequence:
+        found = next_in_sequence(entry, tail)
+        if isinstance(found, ReadTail):
+            ours = [
+                OurBatch(seen.header.base_offset, seen.header.base_sequence, seen.header.last_offset_delta)
+                async for seen in read_range(self._target, target.log, found.offset, target.end, committed=False)
+                if _is_ours(seen, entry)
+            ]
+            found = next_by_headers(entry, tail, ours)
+        match found:
+            case NextSequence():
+                return found
+            case Park(reason):
+                raise LaneParked(reason)
+            case AskLedger(epoch):
+                raise NewerGeneration(f"the target knows epoch {epoch}, this attempt has an older one")
+        raise AssertionError(found)
+
+    # -- walking the source -----------------------------------------------------------------------------------------
+
+    async def _walk(self, source: Side, begin: _Position, records: int) -> _Position:
+        """P2.5: `records` records from `begin`, by the lane's rule; what the target has beyond the ledger's entry."""
+        if source.log_start > begin.offset:
+            raise LaneParked(
+                f"the source begins at {source.log_start}, after the ledger's position {begin.offset}: "
+                f"the {records} records written since cannot be counted"
+            )
+        left = records
+        offset, epoch, last = begin.offset, begin.epoch, None
+        async for seen in read_range(self._source, source.log, offset, source.end, committed=begin.committed):
+            if seen.dropped is not None:
+                offset = seen.header.next_offset
+                continue
+            skipped, count = _countable(seen, offset)
+            epoch, last = seen.header.leader_epoch, seen
+            if count > left:
+                offset = _offset_of(seen, skipped + left)
+                left = 0
+            else:
+                offset = seen.header.next_offset
+                left -= count
+            if left == 0:
+                return _Position(offset, epoch, last, begin.committed)
+        raise LaneParked(f"the target has {left} records more than the source below {source.end}")
+
+    async def _walk_back(
+        self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, committed: bool
+    ) -> _Position:
+        """P2.4: the target went back. Count again from the last anchor that it still has."""
+        position = entry.target_next - lost
+        anchors = [(entry.source_start, entry.target_start), *entry.anchors]
+        known = [anchor for anchor in anchors if anchor[1] <= position]
+        if not known or tail.end < position:
+            raise LaneParked(f"the target lost {lost} records that it had acknowledged, before the first known anchor")
+        source_offset, target_offset = known[-1]
+        begin = _Position(source_offset, -1, None, committed)
+        if position == target_offset:
+            return begin
+        return await self._walk(source, begin, position - target_offset)
+
+    async def _prove(
+        self, lane: Lane, target: Side, entry: LedgerEntry, found: NextSequence, position: _Position
+    ) -> None:
+        """P2.6: the last record of ours on the target is the record before our position."""
+        ours = await self._last_of_ours(target, entry)
+        assert position.last is not None  # noqa: S101  the caller walked
+        if ours is None:
+            return  # deleted from the target since: nothing to compare with
+        wanted = record_at(position.last.data, position.before())
+        header = ours.header
+        there = record_at(ours.data, header.base_offset + header.last_offset_delta)
+        if lane.target_append_time:
+            wanted, there = wanted[1:], there[1:]
+        if wanted != there:
+            raise LaneParked(
+                f"attach disproved: the target's last record of this lane (offset "
+                f"{header.base_offset + header.last_offset_delta}) is not the source's record {position.before()}"
+            )
+
+    async def _last_of_ours(self, target: Side, entry: LedgerEntry) -> Seen | None:
+        if target.end <= target.log_start:
+            return None
+        buffer, fetched = await fetch_once(self._target, target.log, target.end - 1, committed=False)
+        last: Seen | None = None
+        view = memoryview(buffer)
+        for at, header in walk(buffer, fetched.start, fetched.end):
+            seen = Seen(header, view[at : at + header.size], None)
+            last = seen if _is_ours(seen, entry) and header.count else last
+        if last is not None:
+            return last
+        begin = max(target.log_start, entry.target_next)
+        async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
+            last = seen if _is_ours(seen, entry) and seen.header.count else last
+        return last
+
+
+@dataclass(frozen=True)
+class _Position:
+    """A place in the source: the next offset, the epoch before it, and the batch that holds the record before it."""
+
+    offset: int
+    epoch: int
+    last: Seen | None = None
+    committed: bool = True
+
+    def before(self) -> int:
+        """The offset of the record before this place."""
+        assert self.last is not None  # noqa: S101  only asked after a walk
+        header = self.last.header
+        if self.offset >= header.next_offset:
+            offsets = _offsets_of(self.last)
+            return offsets[-1]
+        return max(offset for offset in _offsets_of(self.last) if offset < self.offset)
+
+
+def _confirmed(entry: LedgerEntry, position: _Position, sequence: int, target_next: int) -> LedgerEntry:
+    """The entry moved on to where the target's high watermark is: as good as an acknowledgement (unlike a leader's memory,
+    which holds records that are not replicated yet, case 1c)."""
+    return replace(
+        entry,
+        source_next=position.offset,
+        source_epoch=position.epoch,
+        sequence_next=sequence,
+        target_next=target_next,
+    )
+
+
+def _is_ours(seen: Seen, entry: LedgerEntry) -> bool:
+    header = seen.header
+    return (
+        header.producer_id == entry.identity.producer_id and header.producer_epoch == entry.identity.producer_epoch
+    )
+
+
+def _offsets_of(seen: Seen) -> list[int]:
+    header = seen.header
+    if header.is_dense:
+        return list(range(header.base_offset, header.next_offset))
+    raise LaneParked(f"the source has a gap inside the batch at {header.base_offset}: it was compacted, counting is not safe")
+
+
+def _countable(seen: Seen, offset: int) -> tuple[int, int]:
+    """How many records of a batch lie before `offset`, and how many from there on."""
+    header = seen.header
+    if not header.is_dense:
+        _offsets_of(seen)
+    skipped = max(0, offset - header.base_offset)
+    return skipped, header.count - skipped
+
+
+def _offset_of(seen: Seen, index: int) -> int:
+    return seen.header.base_offset + index
+
+

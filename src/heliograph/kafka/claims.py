@@ -1,0 +1,40 @@
+"""Opening generations (P1.4): claim, read to one's own claim, adopt the first, write it as the entry, take the claim back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from heliograph.kafka.ledger import Ledger
+from heliograph.model.lanes import LaneId, LedgerEntry
+from heliograph.replication.generations import ClaimKey, EntryKey, encode_entry
+
+
+def transactional_id(flow: str) -> str:
+    """Used for InitProducerId only; nothing is ever written in a transaction."""
+    return f"heliograph.{flow}"
+
+
+async def open_generations(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms: int) -> dict[LaneId, LedgerEntry]:
+    """The entry in force of each wanted generation, ours or whoever claimed it first; only then may anybody append.
+
+    Many lanes cost two writes and one read. Two drivers may both write the winner's entry: they write the same.
+    """
+    if not wanted:
+        return {}
+    mark = uuid.uuid4().hex
+    claims = [(ClaimKey(entry.lane, entry.generation, mark), encode_entry(entry)) for entry in wanted]
+    await ledger.write(claims, now_ms)
+    book = await ledger.refresh()
+    won: dict[LaneId, LedgerEntry] = {}
+    records: list[tuple[EntryKey, bytes]] = []
+    for entry in wanted:
+        winner = book.winner(entry.lane, entry.generation)
+        assert winner is not None  # noqa: S101  the refresh read at least our own claim
+        won[entry.lane] = winner
+        if entry.generation not in book.generations(entry.lane):
+            records.append((EntryKey(entry.lane, entry.generation), encode_entry(winner)))
+    await ledger.write(records, now_ms)
+    await ledger.write([(key, None) for key, _ in claims], now_ms)
+    await ledger.refresh()
+    return won

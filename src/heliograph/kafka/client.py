@@ -1,0 +1,234 @@
+"""A cluster seen from a task or the driver: who leads what, and the questions that attach and the ledger ask.
+
+Every method is one question to the right broker. Connections are kept by (broker, purpose), because a long poll or a produce
+occupies its connection. Foreign answers are translated here; callers see values, ConnectionLost, BrokerRefused or
+ClusterUnreachable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
+
+from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost
+from heliograph.kafka.connections import Connection
+from heliograph.model.clusters import Cluster
+from heliograph.model.lanes import Identity
+
+EARLIEST, LATEST = -2, -1
+_COORDINATOR_BUSY = {14, 15, 16, 51}
+_TRANSACTION_TIMEOUT_MS = 60_000
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Leader:
+    node: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class TopicView:
+    """A topic in the cluster's metadata; `error` is a broker's code, 0 when the topic is there."""
+
+    topic_id: str
+    leaders: Mapping[int, Leader]
+    error: int = 0
+
+
+@dataclass(frozen=True)
+class ProducerState:
+    """What a leader remembers of one producer id."""
+
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+
+
+class ClusterClient:
+    """Asks one cluster. Lives in one asyncio loop; opens nothing before the first question."""
+
+    def __init__(self, cluster: Cluster, timeout_s: float = 10.0) -> None:
+        self.cluster = cluster
+        self.timeout_s = timeout_s
+        self.cluster_id = ""
+        self._brokers: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+
+    # -- connections ------------------------------------------------------------------------------------------------
+
+    async def connection(self, node: int, purpose: str = "ask") -> Connection:
+        """The kept connection to a broker for a purpose; opened when there is none."""
+        key = (node, purpose)
+        lock = self._opening.setdefault(key, asyncio.Lock())
+        async with lock:
+            kept = self._connections.get(key)
+            if kept is not None and not kept.closed:
+                return kept
+            connection = await self.dial(node)
+            self._connections[key] = connection
+            return connection
+
+    async def dial(self, node: int) -> Connection:
+        """A connection of the caller's own."""
+        if node not in self._brokers:
+            await self.metadata([])
+        if node not in self._brokers:
+            raise ConnectionLost(f"cluster {self.cluster.alias}: broker {node} is not in the metadata")
+        host, port = self._brokers[node]
+        return await Connection.open(host, port, self.timeout_s)
+
+    async def _any(self) -> Connection:
+        for (_, purpose), connection in self._connections.items():
+            if purpose in ("ask", "bootstrap") and not connection.closed:
+                return connection
+        last: Exception | None = None
+        known = [(host, port) for host, port in self._brokers.values()]
+        for host, port in [*map(_address, self.cluster.bootstrap), *known]:
+            try:
+                connection = await Connection.open(host, port, min(self.timeout_s, 5.0))
+            except ConnectionLost as error:
+                last = error
+                continue
+            self._connections[(-1, "bootstrap")] = connection
+            return connection
+        raise ClusterUnreachable(
+            f"cluster {self.cluster.alias} is unreachable at {', '.join(self.cluster.bootstrap)}: {last}"
+        )
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        """Leaders and topic ids of the named topics; brokers and cluster id on the way."""
+        names = sorted(set(topics))
+        wanted = [
+            MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=name) for name in names
+        ]
+        connection = await self._any()
+        request = MetadataRequest(
+            topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        answer = await connection.ask(request, MetadataResponse, connection.version(3, 12))
+        self.cluster_id = answer.cluster_id or ""
+        self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        return {
+            topic.name: TopicView(
+                topic_id=str(topic.topic_id),
+                leaders={p.partition_index: Leader(p.leader_id, p.leader_epoch) for p in topic.partitions},
+                error=topic.error_code,
+            )
+            for topic in answer.topics
+        }
+
+    async def offsets(self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False) -> dict[
+        Partition, int
+    ]:
+        """ListOffsets on a leader; partitions that it refuses are left out."""
+        topic_type = ListOffsetsRequest.ListOffsetsTopic
+        topics = [
+            topic_type(
+                name=name,
+                partitions=[
+                    topic_type.ListOffsetsPartition(partition_index=p, current_leader_epoch=-1, timestamp=timestamp)
+                    for p in partitions
+                ],
+            )
+            for name, partitions in _by_topic(wanted).items()
+        ]
+        connection = await self.connection(node)
+        request = ListOffsetsRequest(
+            replica_id=-1, isolation_level=int(committed), topics=topics, timeout_ms=int(self.timeout_s * 1000)
+        )
+        answer = await connection.ask(request, ListOffsetsResponse, connection.version(2, 7))
+        return {
+            (topic.name, p.partition_index): p.offset
+            for topic in answer.topics
+            for p in topic.partitions
+            if p.error_code == 0
+        }
+
+    async def producers(
+        self, node: int, wanted: Iterable[Partition]
+    ) -> dict[Partition, Mapping[int, ProducerState] | int]:
+        """DescribeProducers on a leader: by partition the producers it remembers, or its error code."""
+        topics = [
+            DescribeProducersRequest.TopicRequest(name=name, partition_indexes=partitions)
+            for name, partitions in _by_topic(wanted).items()
+        ]
+        connection = await self.connection(node)
+        request = DescribeProducersRequest(topics=topics)
+        answer = await connection.ask(request, DescribeProducersResponse, connection.version(61, 0))
+        found: dict[Partition, Mapping[int, ProducerState] | int] = {}
+        for topic in answer.topics:
+            for part in topic.partitions:
+                found[(topic.name, part.partition_index)] = part.error_code or {
+                    producer.producer_id: ProducerState(
+                        producer.producer_epoch, producer.last_sequence, producer.last_timestamp
+                    )
+                    for producer in part.active_producers
+                }
+        return found
+
+    async def new_identity(self, transactional_id: str) -> Identity:
+        """A producer id and an epoch that nobody else has: InitProducerId(-1, -1) at the coordinator (P1.3)."""
+        code = 15
+        for attempt in range(40):
+            if attempt:
+                await asyncio.sleep(0.1 if attempt < 10 else 0.5)
+            asked = await self._any()
+            finding = FindCoordinatorRequest(
+                key=transactional_id, key_type=1, coordinator_keys=[transactional_id]
+            )
+            found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
+            code = found.error_code
+            if code in _COORDINATOR_BUSY:
+                continue
+            if code:
+                break
+            if found.node_id not in self._brokers:
+                await self.metadata([])
+            connection = await self.connection(found.node_id)
+            request = InitProducerIdRequest(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+                producer_id=-1,
+                producer_epoch=-1,
+            )
+            answer = await connection.ask(request, InitProducerIdResponse, connection.version(22, 4))
+            code = answer.error_code
+            if code == 0:
+                return Identity(answer.producer_id, answer.producer_epoch)
+            if code not in _COORDINATOR_BUSY:
+                break
+        raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _by_topic(wanted: Iterable[Partition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for name, partition in sorted(set(wanted)):
+        grouped.setdefault(name, []).append(partition)
+    return grouped

@@ -1,0 +1,194 @@
+"""One connection to one broker, on a non-blocking socket in the running asyncio loop.
+
+Two ways to use it: `ask` for the library's messages, one at a time; `send` and `receive_into` for the two hot messages, whose
+codecs are ours (heliograph.wire). Knows no lanes and no retries: whatever ends a connection is ConnectionLost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from heliograph.errors import ConnectionLost
+
+_SOCKET_BUFFER_BYTES = 4 << 20
+_FRAME = struct.Struct(">i")
+_MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
+_MAX_FRAME_BYTES = 1 << 30
+CLIENT_ID = "heliograph"
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Connection:
+    """Opened by `Connection.open`; closed by `close`, or by the first error on it."""
+
+    def __init__(self, sock: socket.socket, name: str, timeout_s: float) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = timeout_s
+        self._lock = asyncio.Lock()
+        self._correlation = 0
+        self._head = bytearray(4)
+        self.name = name
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.closed = False
+
+    @classmethod
+    async def open(cls, host: str, port: int, timeout_s: float) -> Connection:
+        """Connect and learn which versions of which messages the broker speaks."""
+        name = f"{host}:{port}"
+        loop = asyncio.get_running_loop()
+        sock: socket.socket | None = None
+        try:
+            found = await asyncio.wait_for(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), timeout_s)
+            family, kind, proto, _, address = found[0]
+            sock = socket.socket(family, kind, proto)
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
+            await asyncio.wait_for(loop.sock_connect(sock, address), timeout_s)
+            connection = cls(sock, name, timeout_s)
+            await connection._learn_versions()
+            return connection
+        except (OSError, TimeoutError) as error:
+            if sock is not None:
+                sock.close()
+            raise ConnectionLost(f"{name}: {error or 'no answer'}") from error
+        except asyncio.CancelledError:
+            if sock is not None:
+                sock.close()
+            raise
+
+    async def _learn_versions(self) -> None:
+        request = ApiVersionsRequest(client_software_name="heliograph", client_software_version="0")
+        answer = await self.ask(request, ApiVersionsResponse, 3)
+        if answer.error_code:
+            raise ConnectionLost(f"{self.name}: the broker does not speak ApiVersions 3 (error {answer.error_code})")
+        self.versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    def version(self, api_key: int, wanted: int) -> int:
+        """The newest version up to `wanted` that the broker offers."""
+        low, high = self.versions.get(api_key, (0, -1))
+        best = min(wanted, high)
+        if best < low:
+            raise ConnectionLost(f"{self.name}: message {api_key} is not offered in any version up to {wanted}")
+        return best
+
+    async def ask(self, request: Any, response: Any, version: int, timeout_s: float | None = None) -> Any:
+        """Send one of the library's requests and wait for its answer; callers queue."""
+
+        def encode(correlation: int) -> list[Buffer]:
+            request.API_VERSION = version
+            request.with_header(correlation_id=correlation, client_id=CLIENT_ID)
+            return [bytes(request.encode(version=version, header=True, framed=True))]
+
+        answer = await self.exchange(encode, timeout_s)
+        return response.decode(bytes(answer), version=version, header=True)
+
+    async def exchange(
+        self, encode: Callable[[int], Sequence[Buffer]], timeout_s: float | None = None
+    ) -> bytearray:
+        """One request and its answer, whole, beginning at the correlation id; callers queue."""
+        limit = self._timeout_s if timeout_s is None else timeout_s
+        async with self._lock:
+            answer = bytearray()
+            try:
+                async with asyncio.timeout(limit):
+                    await self.send(encode(self.next_correlation()))
+                    await self.receive_into(lambda size: _grown(answer, size))
+            except TimeoutError as error:
+                self.close()
+                raise ConnectionLost(f"{self.name}: no answer within {limit:g} s") from error
+            except asyncio.CancelledError:
+                self.close()  # the answer of a cancelled request would be taken for the next one's
+                raise
+        return answer
+
+    def next_correlation(self) -> int:
+        self._correlation += 1
+        return self._correlation
+
+    async def send(self, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers, copying none of them."""
+        pending = [memoryview(buffer) for buffer in buffers]
+        at = 0
+        while at < len(pending):
+            try:
+                sent = self._sock.sendmsg(pending[at : at + _MAX_BUFFERS_PER_SEND])
+            except (BlockingIOError, InterruptedError):
+                await self._wait(self._loop.add_writer, self._loop.remove_writer)
+                continue
+            except OSError as error:
+                raise self._lost(error) from error
+            while at < len(pending) and sent >= len(pending[at]):
+                sent -= len(pending[at])
+                at += 1
+            if sent:
+                pending[at] = pending[at][sent:]
+
+    async def receive_into(self, buffer_for: Callable[[int], bytearray]) -> tuple[bytearray, int]:
+        """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id."""
+        await self._fill(memoryview(self._head))
+        (size,) = _FRAME.unpack(self._head)
+        if not 4 <= size <= _MAX_FRAME_BYTES:
+            raise self._lost(f"a frame of {size} bytes: this is not a Kafka broker")
+        buffer = buffer_for(size)
+        await self._fill(memoryview(buffer)[:size])
+        return buffer, size
+
+    async def _fill(self, view: memoryview) -> None:
+        got = 0
+        while got < len(view):
+            try:
+                count = self._sock.recv_into(view[got:])
+            except (BlockingIOError, InterruptedError):
+                await self._wait(self._loop.add_reader, self._loop.remove_reader)
+                continue
+            except OSError as error:
+                raise self._lost(error) from error
+            if count == 0:
+                raise self._lost("closed by the broker")
+            got += count
+
+    async def _wait(self, add: Callable[..., None], remove: Callable[[int], Any]) -> None:
+        if self.closed:
+            raise ConnectionLost(f"{self.name}: closed")
+        descriptor = self._sock.fileno()
+        ready = self._loop.create_future()
+        add(descriptor, _wake, ready)
+        try:
+            await ready
+        finally:
+            if not self.closed:
+                remove(descriptor)
+
+    def _lost(self, reason: object) -> ConnectionLost:
+        self.close()
+        return ConnectionLost(f"{self.name}: {reason}")
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        descriptor = self._sock.fileno()
+        if descriptor >= 0 and not self._loop.is_closed():
+            self._loop.remove_reader(descriptor)
+            self._loop.remove_writer(descriptor)
+        self._sock.close()
+
+
+def _grown(buffer: bytearray, size: int) -> bytearray:
+    buffer.extend(bytes(size))
+    return buffer
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

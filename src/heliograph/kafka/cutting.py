@@ -1,0 +1,156 @@
+"""From fetched bytes to batches on their way: which batch is forwarded, which is rebuilt, which is dropped, and why.
+
+The raw path restamps a batch where it lies in the fetched buffer. The record path (wire/rebuild.py) opens it: gaps, a position
+inside a batch, source LogAppendTime, batches over the target's limit, and runs of small batches, which are merged because a
+Produce request takes only one batch per partition.
+"""
+
+from __future__ import annotations
+
+from heliograph.errors import HeliographError
+from heliograph.kafka.lane import Chunk, Failure, LaneRun, Outgoing
+from heliograph.wire.aborted import CommittedView
+from heliograph.wire.fetch_codec import FetchedPartition
+from heliograph.wire.rebuild import CorruptBatch, Rebuilder, RecordTooLarge
+from heliograph.wire.record_batch import BatchHeader, restamp, walk
+
+SMALL = "small"
+
+
+class Cutter:
+    """Cuts for all lanes of one isolation level; keeps no state between calls."""
+
+    def __init__(self, read_committed: bool, merge_below: int = 4096, merge_target: int = 1 << 20) -> None:
+        self.read_committed = read_committed
+        self._merge_below = merge_below
+        self._merge_target = merge_target
+
+    def cut(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
+        """Queue everything that `part` brings for this lane and move its reading position past it."""
+        buffer = chunk.buffer
+        view = memoryview(buffer)
+        visible = CommittedView(part.aborted, self.read_committed)
+        pending = _Pending(run.fetch_offset)
+        for at, header in walk(buffer, part.start, part.end):
+            dropped = visible.dropped_because(buffer, at, header)
+            if header.next_offset <= run.fetch_offset:
+                continue
+            if run.until is not None and header.base_offset >= run.until:
+                run.fetch_offset = max(run.fetch_offset, run.until)
+                break
+            if dropped is None:
+                why = self._why_rebuilt(run, header)
+                if why:
+                    pending.add(view[at : at + header.size], header, why, run.fetch_offset)
+                else:
+                    self._flush(run, pending, chunk)
+                    self._forward(run, view, at, header, chunk)
+            else:
+                run.drop(dropped)
+            if run.failure is not None:
+                return
+            run.fetch_offset = header.next_offset
+            run.fetch_epoch = header.leader_epoch
+        self._flush(run, pending, chunk)
+
+    def _why_rebuilt(self, run: LaneRun, header: BatchHeader) -> str:
+        if header.magic != 2:
+            return "old format"
+        if not header.is_dense:
+            return "gap"
+        if header.base_offset < run.fetch_offset:
+            return "begins earlier"
+        if header.size > run.lane.max_batch_bytes:
+            return "too large"
+        if header.is_append_time and not run.lane.target_append_time:
+            return "append time"
+        if header.base_offset in run.record_path_once:
+            return "refused raw"
+        return SMALL if header.size < self._merge_below else ""
+
+    def _forward(self, run: LaneRun, view: memoryview, at: int, header: BatchHeader, chunk: Chunk) -> None:
+        assert run.start is not None  # noqa: S101  a lane is read after begin()
+        identity = run.start.entry.identity
+        restamp(view, at, header, identity.producer_id, identity.producer_epoch, run.sequence)
+        run.push(
+            Outgoing(
+                data=view[at : at + header.size],
+                count=header.count,
+                sequence=run.sequence,
+                source_first=header.base_offset,
+                source_next=header.next_offset,
+                source_epoch=header.leader_epoch,
+                max_timestamp=header.max_timestamp,
+                size=header.size,
+                chunk=chunk,
+            )
+        )
+
+    def _flush(self, run: LaneRun, pending: _Pending, chunk: Chunk) -> None:
+        if not pending.batches:
+            return
+        if len(pending.batches) == 1 and pending.reasons == [SMALL]:
+            data, header = pending.batches[0]
+            pending.clear()
+            self._forward(run, data, 0, header, chunk)
+            return
+        assert run.start is not None  # noqa: S101  a lane is read after begin()
+        identity = run.start.entry.identity
+        rebuilder = Rebuilder(
+            identity.producer_id, identity.producer_epoch, run.lane.max_batch_bytes, self._merge_target
+        )
+        try:
+            rebuilt = rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence)
+        except CorruptBatch as error:
+            run.fail(Failure(2, str(error), finding="corrupt"))
+            return
+        except RecordTooLarge as error:
+            run.fail(
+                Failure(
+                    10,
+                    f"record {error.offset} of {run.lane.id.topic}-{run.lane.id.partition} has {error.size} bytes, "
+                    f"{run.lane.remote_topic} takes {error.limit}: raise max.message.bytes there",
+                    finding="record",
+                )
+            )
+            return
+        except HeliographError as error:
+            run.fail(Failure(87, str(error), finding="record"))
+            return
+        for reason in pending.reasons:
+            run.counts.rebuilt[reason] = run.counts.rebuilt.get(reason, 0) + 1
+        pending.clear()
+        for piece in rebuilt:
+            run.push(
+                Outgoing(
+                    data=piece.data,
+                    count=piece.count,
+                    sequence=run.sequence,
+                    source_first=piece.first_offset,
+                    source_next=piece.source_next,
+                    source_epoch=piece.source_epoch,
+                    max_timestamp=piece.max_timestamp,
+                    size=len(piece.data),
+                    chunk=chunk,
+                    raw=False,
+                )
+            )
+
+
+class _Pending:
+    """Neighbouring batches that take the record path together."""
+
+    def __init__(self, from_offset: int) -> None:
+        self.from_offset = from_offset
+        self.batches: list[tuple[memoryview, BatchHeader]] = []
+        self.reasons: list[str] = []
+
+    def add(self, data: memoryview, header: BatchHeader, reason: str, from_offset: int) -> None:
+        if not self.batches:
+            self.from_offset = from_offset
+        self.batches.append((data, header))
+        self.reasons.append(reason)
+
+    def clear(self) -> None:
+        self.batches = []
+        self.reasons = []

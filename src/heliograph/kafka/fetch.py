@@ -1,0 +1,247 @@
+"""Reading a source broker for many lanes at once: one long poll, its batches cut, judged and restamped for their lanes.
+
+A reader serves the lanes of one source broker and isolation level. It asks for all lanes that want data, hands every batch to
+its lane, and asks again before the writers begin, so that the broker works while they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heliograph.errors import ConnectionLost, HeliographError
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.connections import CLIENT_ID, Connection
+from heliograph.kafka.cutting import Cutter
+from heliograph.kafka.lane import Chunk, Failure, LaneRun
+from heliograph.kafka.ranges import FETCH_API
+from heliograph.wire.error_codes import describe
+from heliograph.wire.fetch_codec import (
+    FetchedPartition,
+    FetchPartition,
+    FetchSettings,
+    FetchTopic,
+    decode_fetch,
+    encode_fetch,
+)
+
+_SHORT_WAIT_MS = 5
+_MOVED = {3, 5, 6, 9, 74, 75, 78}
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """How much one read may bring."""
+
+    max_bytes: int = 8 << 20
+    partition_bytes: int = 1 << 20
+    max_wait_ms: int = 250
+    min_bytes: int = 1
+    lane_bytes: int = 8 << 20
+    """A lane with more than this on its way to the target is not read further."""
+
+
+class Memory:
+    """The buffers of one slot: bounded in sum, reused because fresh pages cost more than the copy."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._out = 0
+        self._free: list[bytearray] = []
+        self._freed = asyncio.Event()
+        self.peak = 0
+
+    async def room(self, bytes_wanted: int) -> None:
+        """Wait until a read of this size fits; one always does when nothing is out."""
+        while self._out and self._out + bytes_wanted > self._limit:
+            self._freed.clear()
+            await self._freed.wait()
+
+    def take(self, size: int) -> Chunk:
+        for index, buffer in enumerate(self._free):
+            if len(buffer) >= size:
+                del self._free[index]
+                break
+        else:
+            buffer = bytearray(max(size, 1 << 16))
+        self._out += len(buffer)
+        self.peak = max(self.peak, self._out)
+        return Chunk(buffer, size, self._give_back)
+
+    def _give_back(self, chunk: Chunk) -> None:
+        self._out -= len(chunk.buffer)
+        self._free.append(chunk.buffer)
+        while self._free and self._out + sum(map(len, self._free)) > self._limit:
+            self._free.pop(0)
+        self._freed.set()
+
+
+class SourceReader:
+    """Follows the lanes of one source broker until it is closed."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        node: int,
+        cutter: Cutter,
+        memory: Memory,
+        limits: ReadLimits,
+        on_data: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._node = node
+        self._cutter = cutter
+        self._memory = memory
+        self._limits = limits
+        self._on_data = on_data
+        self._lanes: dict[tuple[str, int], LaneRun] = {}
+        self._by_id: dict[tuple[bytes, int], LaneRun] = {}
+        self._changed = asyncio.Event()
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.read_committed = cutter.read_committed
+
+    def add(self, run: LaneRun) -> None:
+        self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
+        self._by_id[(uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition)] = run
+        self._changed.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+
+    def remove(self, run: LaneRun) -> None:
+        if self._lanes.get((run.lane.id.topic, run.lane.id.partition)) is run:
+            del self._lanes[(run.lane.id.topic, run.lane.id.partition)]
+            del self._by_id[(uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition)]
+
+    def wake(self) -> None:
+        """A lane may want data again."""
+        self._changed.set()
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _follow(self) -> None:
+        while self._lanes:
+            try:
+                await self._read_once()
+            except HeliographError as error:
+                self._lose(str(error))
+                return
+
+    async def _read_once(self) -> None:
+        self._changed.clear()
+        wanting = [run for run in self._lanes.values() if run.wants_data(self._limits.lane_bytes)]
+        if not wanting:
+            if self._lanes:
+                await self._changed.wait()
+            return
+        await self._memory.room(self._limits.max_bytes)
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._client.dial(self._node)
+        connection = self._connection
+        # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
+        wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
+        version = connection.version(FETCH_API, 13)
+        settings = FetchSettings(
+            wait_ms, self._limits.min_bytes, self._limits.max_bytes, self._cutter.read_committed
+        )
+        topics = self._request(wanting)
+        chunk: list[Chunk] = []
+
+        def buffer_for(size: int) -> bytearray:
+            chunk.append(self._memory.take(size))
+            return chunk[0].buffer
+
+        try:
+            async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
+                await connection.send(
+                    [encode_fetch(version, connection.next_correlation(), CLIENT_ID, settings, topics)]
+                )
+                await connection.receive_into(buffer_for)
+            self._hand_out(version, chunk[0])
+            self._on_data()
+        except TimeoutError as error:
+            connection.close()
+            raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
+        finally:
+            if chunk:
+                chunk[0].release()
+        await asyncio.sleep(0)
+
+    def _request(self, wanting: list[LaneRun]) -> list[FetchTopic]:
+        grouped: dict[tuple[str, str], list[FetchPartition]] = {}
+        # The first partition of a request alone may exceed its limit (KIP-74): rotate, or a large batch starves.
+        first = self._lanes.pop(next(iter(self._lanes)))
+        self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
+        for run in wanting:
+            assert run.start is not None  # noqa: S101  a lane is added after begin()
+            grouped.setdefault((run.lane.id.topic, run.lane.source_topic_id), []).append(
+                FetchPartition(
+                    run.lane.id.partition,
+                    run.start.source_leader_epoch,
+                    run.fetch_offset,
+                    run.fetch_epoch,
+                    self._limits.partition_bytes,
+                )
+            )
+        return [FetchTopic(name, uuid.UUID(tid).bytes, parts) for (name, tid), parts in grouped.items()]
+
+    def _hand_out(self, version: int, chunk: Chunk) -> None:
+        result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
+        if result.error_code:
+            raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
+        for part in result.partitions:
+            run = (
+                self._by_id.get((part.topic, part.partition))
+                if isinstance(part.topic, bytes)
+                else self._lanes.get((part.topic, part.partition))
+            )
+            if run is not None and run.failure is None and not run.draining:
+                self._take(run, part, chunk)
+
+    def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
+        if part.error_code or part.diverging_epoch >= 0:
+            run.fail(source_failure(run, part))
+            return
+        run.source_end = part.last_stable_offset if self._cutter.read_committed else part.high_watermark
+        run.high_watermark = part.high_watermark
+        run.log_start = part.log_start_offset
+        if part.end > part.start:
+            self._cutter.cut(run, part, chunk)
+
+    def _lose(self, message: str) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        for run in list(self._lanes.values()):
+            run.fail(Failure(None, message, finding="source"))
+
+
+
+
+def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:
+    """What a source's refusal means for a lane (P10)."""
+    name = f"{run.lane.id.topic}-{run.lane.id.partition}"
+    if part.diverging_epoch >= 0:
+        return Failure(
+            0,
+            f"the source lost records of {name} that were copied: it now ends epoch {part.diverging_epoch} at "
+            f"{part.diverging_end}, the copy is at {run.fetch_offset} (on.source.reset = fail)",
+            finding="source_reset",
+        )
+    if part.error_code == 1:
+        return Failure(1, f"offset {run.fetch_offset} of {name} is out of the source's range", finding="source_range")
+    if part.error_code in (100, 103):
+        return Failure(
+            part.error_code, f"{name} was deleted or created again (on.source.reset = fail)", finding="source_reset"
+        )
+    if part.error_code in _MOVED:
+        return Failure(None, f"reading {name}: {describe(part.error_code)}", finding="source")
+    return Failure(part.error_code, f"reading {name}: {describe(part.error_code)}", finding="source_refused")
+
+

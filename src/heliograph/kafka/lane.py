@@ -1,0 +1,294 @@
+"""One lane while a task carries it: what was read, what is on its way, what is acknowledged.
+
+Does no I/O: fetch.py hands in what was read, produce.py takes what may be sent and hands in the answers. The rules are P3 and
+P4 of the protocol: window 1 until the first acknowledgement, never more than five, positions from acknowledgements in order
+only, and after the first error nothing is judged until every answer due has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
+from heliograph.replication.attach import is_guarded
+from heliograph.wire.produce_codec import ProducedPartition
+
+_MAX_ANCHORS = 32
+
+
+class Chunk:
+    """A fetched buffer; goes back to its pool when the last batch in it was acknowledged or dropped."""
+
+    __slots__ = ("_give_back", "buffer", "holders", "size")
+
+    def __init__(self, buffer: bytearray, size: int, give_back: Callable[[Chunk], None]) -> None:
+        self.buffer = buffer
+        self.size = size
+        self.holders = 1
+        self._give_back = give_back
+
+    def hold(self) -> None:
+        self.holders += 1
+
+    def release(self) -> None:
+        self.holders -= 1
+        if self.holders == 0:
+            self._give_back(self)
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A batch ready to be sent: restamped or rebuilt, with the source position that its acknowledgement proves."""
+
+    data: bytes | bytearray | memoryview
+    count: int
+    sequence: int
+    source_first: int
+    source_next: int
+    source_epoch: int
+    max_timestamp: int
+    size: int
+    chunk: Chunk | None = None
+    raw: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a lane stopped sending: a broker's code (None: the connection ended), or a finding of ours."""
+
+    code: int | None
+    message: str
+    finding: str = ""
+    """"": a broker's answer; else one of: source, below_expected, record, corrupt, done."""
+
+
+@dataclass
+class Start:
+    """What attach found out: everything a lane needs to go on."""
+
+    entry: LedgerEntry
+    source_next: int
+    source_epoch: int
+    sequence: int
+    target_next: int | None
+    source_node: int
+    source_leader_epoch: int
+    target_node: int
+    guarded: bool
+
+
+class LaneRun:
+    """Fields are public to the slot's own parts; nobody outside a task sees this object."""
+
+    def __init__(self, lane: Lane, window: int, expiration_ms: int, until: int | None) -> None:
+        self.lane = lane
+        self.until = until
+        self._window = window
+        self._expiration_ms = expiration_ms
+        self.counts = LaneCounts()
+        self.state = LaneState.WAITING
+        self.reason = ""
+        self.since_ms = 0
+        self.queue: deque[Outgoing] = deque()
+        self.in_flight: deque[Outgoing] = deque()
+        self.queued_bytes = 0
+        self.start: Start | None = None
+        self.fetch_offset = 0
+        self.fetch_epoch = -1
+        self.sequence = 0
+        self.target_next: int | None = None
+        self.acked: LedgerEntry | None = None
+        self.failure: Failure | None = None
+        self.draining = False
+        self.stopped = asyncio.Event()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.source_end = -1
+        self.high_watermark = -1
+        self.log_start = 0
+        self.held_back_since_ms = 0
+        self.record_path_once: set[int] = set()
+        self.latency_ms: list[float] = []
+        self._may_pipeline = False
+        self._confirmed = False
+        self._last_sent_ts = 0
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def begin(self, start: Start, now_ms: int) -> None:
+        """Attach succeeded: follow from here."""
+        self.start = start
+        self.queue.clear()
+        self.queued_bytes = 0
+        self.fetch_offset = start.source_next
+        self.fetch_epoch = start.source_epoch
+        self.sequence = start.sequence
+        self.target_next = start.target_next
+        self.acked = start.entry
+        self.failure = None
+        self.stopped.clear()
+        self._may_pipeline = False
+        self._confirmed = start.target_next is not None
+        self._last_sent_ts = 0
+        self.counts.attaches += 1
+        self.become(LaneState.FOLLOWING, "", now_ms)
+
+    def become(self, state: LaneState, reason: str, now_ms: int) -> None:
+        if (state, reason) != (self.state, self.reason):
+            self.since_ms = now_ms
+        self.state = state
+        self.reason = reason
+
+    def fail(self, failure: Failure) -> None:
+        """Stop sending; the first failure counts, what is queued is fetched again after the next attach."""
+        if self.failure is None:
+            self.failure = failure
+        for item in self.queue:
+            if item.chunk is not None:
+                item.chunk.release()
+        self.queue.clear()
+        self.queued_bytes = 0
+        self.stopped.set()
+        self._note_idle()
+
+    def drain(self) -> None:
+        """Read no more; send what is queued, take the answers, then be idle."""
+        self.draining = True
+        self.stopped.set()
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        if self.in_flight or self.queue:
+            self.idle.clear()
+        else:
+            self.idle.set()
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def wants_data(self, limit_bytes: int) -> bool:
+        if self.failure is not None or self.draining or self.queued_bytes >= limit_bytes:
+            return False
+        return self.until is None or self.fetch_offset < self.until
+
+    def is_finished(self) -> bool:
+        """All records below `until` are acknowledged."""
+        return self.until is not None and self.position() >= self.until
+
+    def push(self, item: Outgoing) -> None:
+        self.queue.append(item)
+        self.queued_bytes += item.size
+        self.sequence = next_sequence(self.sequence, item.count)
+        if item.chunk is not None:
+            item.chunk.hold()
+        self.idle.clear()
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def can_send(self, now_ms: int) -> bool:
+        if not self.queue or self.failure is not None:
+            return False
+        if not self.in_flight:
+            return True
+        if not self._may_pipeline or len(self.in_flight) >= self._window:
+            return False
+        return self._fresh(self._last_sent_ts, now_ms) and self._fresh(self.queue[0].max_timestamp, now_ms)
+
+    def _fresh(self, timestamp: int, now_ms: int) -> bool:
+        return is_guarded(timestamp, now_ms, self._expiration_ms, self.lane.target_append_time)
+
+    def take(self) -> Outgoing:
+        item = self.queue.popleft()
+        self.in_flight.append(item)
+        self._last_sent_ts = item.max_timestamp
+        return item
+
+    def guarded(self, now_ms: int) -> bool:
+        return self._may_pipeline and self._fresh(self._last_sent_ts, now_ms)
+
+    # -- answers ----------------------------------------------------------------------------------------------------
+
+    def answered(self, answer: ProducedPartition, message: str, now_ms: int) -> None:
+        item = self.in_flight.popleft()
+        self.queued_bytes -= item.size if self.failure is None else 0
+        if item.chunk is not None:
+            item.chunk.release()
+        if self.failure is None:
+            if answer.error_code:
+                self.counts.refused += 1
+                self.fail(Failure(answer.error_code, message))
+            else:
+                self._acknowledge(item, answer.base_offset, now_ms)
+        self._note_idle()
+
+    def connection_ended(self, message: str) -> None:
+        """No answer will come for what is in flight."""
+        for item in self.in_flight:
+            if item.chunk is not None:
+                item.chunk.release()
+        self.in_flight.clear()
+        self.fail(Failure(None, message))
+
+    def _acknowledge(self, item: Outgoing, base: int, now_ms: int) -> None:
+        if self.target_next is not None and base < self.target_next:
+            self.fail(
+                Failure(
+                    0,
+                    f"the target put the record expected at {self.target_next} at {base}: it was truncated, recreated or "
+                    "lost its memory of this lane",
+                    finding="below_expected",
+                )
+            )
+            return
+        assert self.acked is not None  # noqa: S101  begin() precedes every send
+        anchors = self.acked.anchors
+        delta = base - item.source_first
+        if not anchors or anchors[-1][1] - anchors[-1][0] != delta:
+            anchors = (*anchors, (item.source_first, base))[-_MAX_ANCHORS:]
+        self.target_next = base + item.count
+        self.acked = replace(
+            self.acked,
+            source_next=item.source_next,
+            source_epoch=item.source_epoch,
+            target_next=base + item.count,
+            sequence_next=next_sequence(item.sequence, item.count),
+            anchors=anchors,
+        )
+        self._may_pipeline = True
+        self._confirmed = True
+        self._count(item, now_ms)
+
+    def _count(self, item: Outgoing, now_ms: int) -> None:
+        counts = self.counts
+        counts.records += item.count
+        counts.bytes += item.size
+        if item.raw:
+            counts.raw_batches += 1
+        else:
+            counts.rebuilt_batches += 1
+        if item.max_timestamp > 0 and len(self.latency_ms) < 4096:
+            self.latency_ms.append(now_ms - item.max_timestamp)
+
+    def drop(self, reason: str) -> None:
+        self.counts.dropped[reason] = self.counts.dropped.get(reason, 0) + 1
+
+    # -- positions --------------------------------------------------------------------------------------------------
+
+    def position(self) -> int:
+        """The source offset before which everything is on the target."""
+        if self.acked is None:
+            return -1
+        if self._confirmed and self.failure is None and not self.queue and not self.in_flight:
+            return max(self.acked.source_next, self.fetch_offset)
+        return self.acked.source_next
+
+    def entry(self, now_ms: int) -> LedgerEntry | None:
+        """The position as the ledger keeps it. What was read and dropped after the last acknowledgement counts as passed."""
+        if self.acked is None:
+            return None
+        position = self.position()
+        epoch = self.fetch_epoch if position > self.acked.source_next else self.acked.source_epoch
+        return replace(self.acked, source_next=position, source_epoch=epoch, time_ms=now_ms)

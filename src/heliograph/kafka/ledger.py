@@ -1,0 +1,161 @@
+"""The ledger topic on a target cluster: read to the end, written with acks from all replicas.
+
+What its records mean is decided in replication/generations.py. A view is kept by a process over many epochs and reads on from
+where it was, so that refreshing costs a round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from heliograph.errors import BrokerRefused, ConnectionLost
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
+from heliograph.kafka.connections import CLIENT_ID
+from heliograph.kafka.ranges import Log, read_range
+from heliograph.replication.generations import LedgerBook, LedgerKey, ledger_partition
+from heliograph.wire.produce_codec import ProduceTopic, decode_produce, encode_produce
+
+LEDGER_TOPIC = "__heliograph-ledger"
+TELEMETRY_TOPIC = "__heliograph-telemetry"
+EVENTS_TOPIC = "__heliograph-events"
+PRODUCE_API = 0
+_RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
+_PRODUCE_TIMEOUT_MS = 10_000
+_WRITE_SECONDS = 30.0
+
+Record = tuple[bytes, bytes | None]
+
+
+class TopicWriter:
+    """Appends small JSON records to one of Heliograph's own topics, at least once."""
+
+    def __init__(self, client: ClusterClient, topic: str) -> None:
+        self._client = client
+        self.topic = topic
+        self.topic_id = ""
+        self.leaders: Mapping[int, Leader] = {}
+
+    async def learn(self) -> None:
+        view = (await self._client.metadata([self.topic]))[self.topic]
+        if view.error or not view.leaders:
+            raise BrokerRefused(view.error or 5, f"cluster {self._client.cluster.alias}: topic {self.topic}")
+        self.topic_id = view.topic_id
+        self.leaders = view.leaders
+
+    async def append(self, records: Mapping[int, Sequence[Record]], now_ms: int) -> dict[int, int]:
+        """Write records by partition; the base offset of each partition's append. Retries until 30 s have passed."""
+        left = {partition: batch_of(rows, now_ms) for partition, rows in records.items() if rows}
+        written: dict[int, int] = {}
+        async with asyncio.timeout(_WRITE_SECONDS):
+            while left:
+                try:
+                    written |= await self._append_once(left)
+                except ConnectionLost:
+                    self.leaders = {}
+                left = {partition: batch for partition, batch in left.items() if partition not in written}
+                if left:
+                    await asyncio.sleep(0.1)
+        return written
+
+    async def _append_once(self, batches: Mapping[int, bytes]) -> dict[int, int]:
+        if not self.leaders:
+            await self.learn()
+        by_node: dict[int, list[int]] = {}
+        for partition in batches:
+            by_node.setdefault(self.leaders[partition].node, []).append(partition)
+        written: dict[int, int] = {}
+        for node, partitions in by_node.items():
+            connection = await self._client.connection(node, "ledger")
+            version = connection.version(PRODUCE_API, 9)
+            topic = ProduceTopic(
+                self.topic, uuid.UUID(self.topic_id).bytes, [(p, batches[p]) for p in partitions]
+            )
+            answer = await connection.exchange(
+                lambda number, version=version, topic=topic: encode_produce(  # type: ignore[misc]
+                    version, number, CLIENT_ID, _PRODUCE_TIMEOUT_MS, [topic]
+                ),
+                timeout_s=_PRODUCE_TIMEOUT_MS / 1000 + 5,
+            )
+            for part in decode_produce(version, answer).partitions:
+                if part.error_code == 0:
+                    written[part.partition] = part.base_offset
+                elif part.error_code in _RETRIABLE:
+                    self.leaders = {}
+                else:
+                    raise BrokerRefused(part.error_code, f"writing {self.topic}-{part.partition}")
+        return written
+
+
+class Ledger:
+    """The ledger of one target cluster: a book of what was read so far, and a writer."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self.client = client
+        self.book = LedgerBook()
+        self._writer = TopicWriter(client, LEDGER_TOPIC)
+        self._positions: dict[int, int] = {}
+        self._lock = asyncio.Lock()
+
+    async def refresh(self) -> LedgerBook:
+        """Read to the end that the leaders have now."""
+        async with self._lock:
+            known = self._writer.topic_id
+            await self._writer.learn()
+            if known and known != self._writer.topic_id:
+                self.book = LedgerBook()
+                self._positions.clear()
+            by_node: dict[int, list[int]] = {}
+            for partition, leader in self._writer.leaders.items():
+                by_node.setdefault(leader.node, []).append(partition)
+            for node, partitions in by_node.items():
+                await self._refresh_node(node, partitions)
+        return self.book
+
+    async def _refresh_node(self, node: int, partitions: list[int]) -> None:
+        names = [(LEDGER_TOPIC, partition) for partition in partitions]
+        starts = await self.client.offsets(node, names, EARLIEST)
+        ends = await self.client.offsets(node, names, LATEST)
+        for name in names:
+            if name not in starts or name not in ends:
+                raise ConnectionLost(f"{LEDGER_TOPIC}-{name[1]}: broker {node} does not lead it")
+            await self._read(node, name[1], starts[name], ends[name])
+
+    async def _read(self, node: int, partition: int, start: int, end: int) -> None:
+        begin = max(start, self._positions.get(partition, 0))
+        log = Log(LEDGER_TOPIC, self._writer.topic_id, partition, node)
+        async for seen in read_range(self.client, log, begin, end, committed=True):
+            if seen.dropped is None:
+                for record in DefaultRecordBatch(bytes(seen.data)):
+                    if record.offset >= begin and record.key is not None:
+                        self.book.apply(bytes(record.key).decode(), record.value, record.offset)
+            self._positions[partition] = seen.header.next_offset
+
+    async def write(self, records: Iterable[tuple[LedgerKey, bytes | None]], now_ms: int) -> None:
+        """Append records; returns when all of them are acknowledged."""
+        if not self._writer.leaders:
+            await self._writer.learn()
+        grouped: dict[int, list[Record]] = {}
+        for key, value in records:
+            partition = ledger_partition(key, len(self._writer.leaders))
+            grouped.setdefault(partition, []).append((str(key).encode(), value))
+        await self._writer.append(grouped, now_ms)
+
+
+def batch_of(rows: Sequence[Record], now_ms: int) -> bytes:
+    """An uncompressed batch without producer identity: a repeat of it does no harm in our own topics."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 30,
+    )
+    for index, (key, value) in enumerate(rows):
+        builder.append(offset=index, timestamp=now_ms, key=key, value=value, headers=[])
+    return bytes(builder.build())

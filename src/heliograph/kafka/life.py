@@ -1,0 +1,349 @@
+"""The life of one lane in one task: permission, attach, follow, and what to do when it stops.
+
+States and their order:  waiting -> attaching -> following -> (draining -> done) | parked -> attaching …
+Every way out of `following` goes through "take the answers still due" (P4); every way back in goes through attach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
+from heliograph.kafka.attach import NewerGeneration
+from heliograph.kafka.claims import open_generations, transactional_id
+from heliograph.kafka.client import EARLIEST, LATEST
+from heliograph.kafka.lane import Failure, LaneRun, Start
+from heliograph.model.lanes import Guard, Identity, LaneState, LedgerEntry
+from heliograph.replication.reactions import Action, react
+from heliograph.wire.error_codes import describe
+
+if TYPE_CHECKING:
+    from heliograph.kafka.slot import FlowRules, Slot
+
+_SOON_SECONDS = 0.05
+_LOOK_AGAIN_SECONDS = 5.0
+_CALM_SECONDS = 10.0
+_YIELD_MAX_SECONDS = 10.0
+_OUT_OF_ORDER = 45
+
+
+class LaneLife:
+    """Runs one lane; the slot owns it and may ask it to leave at any time."""
+
+    def __init__(self, slot: Slot, run: LaneRun, rules: FlowRules) -> None:
+        self._slot = slot
+        self.run = run
+        self._rules = rules
+        self._allowed = asyncio.Event()
+        self._alone = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._handed: LedgerEntry | None = None
+        self._tries: dict[int | None, int] = {}
+        self._stuck_at: tuple[int | None, int] = (None, -1)
+        self._backoff_ms = slot.plan.settings.retry_ms
+        self._conflicts = 0
+        self._followed_since = 0.0
+        self.guard = Guard.BROKER
+        self.finished = False
+        self.released = False
+        self.may_write = True
+        self.notes: list[str] = []
+        """What a person must know; the task's report takes them to the driver."""
+
+    # -- told from outside ------------------------------------------------------------------------------------------
+
+    def allow(self, alone: bool, entry: LedgerEntry | None) -> None:
+        if entry is not None:
+            self._handed = entry
+        if alone:
+            self._alone.set()
+        self._allowed.set()
+
+    def leave(self) -> None:
+        """Drain and end."""
+        self._leaving.set()
+        if self.run.state is LaneState.FOLLOWING:
+            self.run.become(LaneState.DRAINING, "", _now_ms())
+            self.run.drain()
+
+    def finish(self) -> None:
+        """The lane reached its `until`."""
+        self.finished = True
+        self.leave()
+
+    # -- the life ---------------------------------------------------------------------------------------------------
+
+    async def live(self) -> None:
+        if await self._or_leaving(self._allowed.wait()):
+            while not self._leaving.is_set():
+                start = await self._attach()
+                if start is not None and not self._leaving.is_set():
+                    await self._follow(start)
+        await self._end()
+
+    async def _attach(self) -> Start | None:
+        run = self.run
+        run.become(LaneState.ATTACHING, "", _now_ms())
+        try:
+            entry = await self._entry()
+            attacher = self._slot.attacher(self._rules)
+            start = await attacher.attach(run.lane, entry, self._rules.read_committed, _now_ms())
+            if not await self._may_carry(start):
+                return None
+            return start
+        except NewerGeneration as error:
+            await self._pause(LaneState.WAITING, str(error))
+        except LaneParked as error:
+            await self._pause(LaneState.PARKED, str(error))
+        except BrokerRefused as error:
+            await self._pause(LaneState.WAITING, f"{error.what}: {describe(error.code)}")
+        except (ClusterUnreachable, ConnectionLost) as error:
+            await self._pause(LaneState.WAITING, str(error))
+        except TimeoutError:
+            await self._pause(LaneState.WAITING, "the ledger did not answer in time")
+        except HeliographError as error:
+            await self._pause(LaneState.PARKED, str(error))
+        return None
+
+    async def _entry(self) -> LedgerEntry:
+        """The position to attach from: handed over, our own last one, or the ledger's; on compacted sources a new generation."""
+        run = self.run
+        if run.lane.compacted:
+            return await self._own_generation()
+        if self._handed is not None:
+            entry, self._handed = self._handed, None
+            return entry
+        known = run.acked
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        latest = (await ledger.refresh()).latest(run.lane.id)
+        if latest is None:
+            raise LaneParked("the ledger has no entry of this lane")
+        if known is not None and known.generation >= latest.generation and known.source_next >= latest.source_next:
+            return known
+        return latest
+
+    async def _own_generation(self) -> LedgerEntry:
+        """P8.2: on a compacted source every attempt writes under an epoch of its own, from the ledger's position."""
+        run = self.run
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        latest = (await ledger.refresh()).latest(run.lane.id)
+        if latest is None:
+            raise LaneParked("the ledger has no entry of this lane")
+        base = latest
+        known = run.acked
+        if known is not None and known.generation >= latest.generation and known.source_next >= latest.source_next:
+            base = known
+        if self._handed is not None and self._handed.source_next >= base.source_next:
+            base = self._handed
+        self._handed = None
+        identity = await self._fresh_identity()
+        wanted = replace(
+            base,
+            generation=latest.generation + 1,
+            identity=identity,
+            source_start=base.source_next,
+            target_start=base.target_next,
+            sequence_next=0,
+            attempt=self._slot.attempt,
+            time_ms=_now_ms(),
+        )
+        won = (await open_generations(ledger, [wanted], _now_ms()))[run.lane.id]
+        if won.attempt != self._slot.attempt:
+            raise ConnectionLost("another attempt opened this generation first")
+        return won
+
+    async def _fresh_identity(self) -> Identity:
+        client = self._slot.warm.client(self._slot.plan.clusters[self._rules.target])
+        return await client.new_identity(transactional_id(self._rules.flow))
+
+    async def _may_carry(self, start: Start) -> bool:
+        """P5: race only where the broker guards; else wait until the last attempt is known dead, then attach anew."""
+        run = self.run
+        if start.guarded:
+            # On a compacted source the fresh epoch fences the last attempt with the first append (P8.3).
+            self.guard = Guard.FENCED if run.lane.compacted else Guard.BROKER
+            return True
+        self.guard = Guard.EXCLUSIVE
+        if self._alone.is_set():
+            return True
+        why = "the target keeps no memory of this lane: waiting until the last attempt is known dead"
+        run.become(LaneState.WAITING, why, _now_ms())
+        try:
+            async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
+                await self._or_leaving(self._alone.wait())
+        except TimeoutError:
+            pass  # another attempt may have written fresh records meanwhile: attach tells
+        return False
+
+    async def _follow(self, start: Start) -> None:
+        run = self.run
+        run.begin(start, _now_ms())
+        self._followed_since = time.monotonic()
+        reader = self._slot.reader(self._rules, start.source_node)
+        writer = self._slot.writer(self._rules, start.target_node)
+        writer.add(run)
+        reader.add(run)
+        await run.stopped.wait()
+        reader.remove(run)
+        if run.draining:
+            writer.wake()
+        await run.idle.wait()
+        writer.remove(run)
+        if run.failure is not None:
+            await self._react(run.failure)
+
+    async def _end(self) -> None:
+        run = self.run
+        try:
+            async with asyncio.timeout(5):
+                await self._slot.write_ledger([run.lane.id.key])
+        except (HeliographError, TimeoutError) as error:
+            self.notes.append(f"the last position was not written: {error}")
+        if run.state is not LaneState.PARKED:
+            run.become(LaneState.DONE, "caught up" if self.finished else "released", _now_ms())
+        self.released = True
+
+    # -- reactions --------------------------------------------------------------------------------------------------
+
+    async def _react(self, failure: Failure) -> None:
+        if self._leaving.is_set():
+            return
+        progress = self.run.acked.source_next if self.run.acked is not None else -1
+        if self._stuck_at != (failure.code, progress):
+            self._stuck_at = (failure.code, progress)
+            self._tries.clear()
+        if progress >= 0 and not self._tries:
+            self._backoff_ms = self._slot.plan.settings.retry_ms
+        match failure.finding:
+            case "":
+                await self._react_to_code(failure)
+            case "source":
+                await self._pause(LaneState.WAITING, failure.message, soon=self._count(None) <= 3)
+            case "source_range":
+                await self._react_to_range(failure)
+            case "corrupt":
+                await self._again_or_park(failure, 1)
+            case _:
+                await self._pause(LaneState.PARKED, failure.message)
+
+    async def _react_to_code(self, failure: Failure) -> None:
+        reaction = react(failure.code)
+        tries = self._count(failure.code)
+        if failure.code == _OUT_OF_ORDER and tries <= reaction.tries:
+            await self._yield_to_other(failure)
+            return
+        if failure.code is None and self.guard is Guard.EXCLUSIVE:
+            # A request outlives its connection, and nothing but time keeps the target from taking it twice (5f).
+            await self._pause(LaneState.WAITING, failure.message, seconds=self._slot.plan.settings.takeover_wait_s)
+            return
+        over = bool(reaction.tries) and tries > reaction.tries
+        match reaction.action:
+            case Action.PARK | Action.TOPIC_CHANGED:
+                await self._pause(LaneState.PARKED, failure.message)
+            case _ if over:
+                await self._pause(LaneState.PARKED, failure.message)
+            case Action.ATTACH | Action.NO_STATE | Action.CHECK_LEDGER:
+                await self._pause(LaneState.WAITING, failure.message, soon=tries <= 3)
+            case Action.BACKOFF_ATTACH:
+                await self._pause(LaneState.WAITING, failure.message)
+            case Action.REFETCH_ONCE:
+                self.notes.append(f"{failure.message}: fetching the batch again")
+            case Action.RECORD_PATH:
+                self.run.record_path_once.add(self._position())
+                self.notes.append(f"{failure.message}: trying the record path")
+
+    async def _yield_to_other(self, failure: Failure) -> None:
+        """P5.1: somebody else's records came first. Attach at once; if it happens again, let the other one carry the lane."""
+        calm = time.monotonic() - self._followed_since > _CALM_SECONDS
+        self._conflicts = 1 if calm else self._conflicts + 1
+        if self._conflicts == 1:
+            await self._pause(LaneState.WAITING, failure.message, seconds=_SOON_SECONDS)
+            return
+        seconds = min(0.25 * 2**self._conflicts, _YIELD_MAX_SECONDS)
+        await self._pause(LaneState.WAITING, "another attempt carries this lane and is ahead", seconds=seconds)
+
+    async def _react_to_range(self, failure: Failure) -> None:
+        """P9: retention overtook the lane. on.data.loss = continue: a new generation at the log's start, and say what is lost."""
+        run = self.run
+        start = run.start
+        if start is None:
+            return
+        client = self._slot.warm.client(self._slot.plan.clusters[self._rules.source])
+        name = (run.lane.id.topic, run.lane.id.partition)
+        try:
+            begins = (await client.offsets(start.source_node, [name], EARLIEST)).get(name)
+            ends = (await client.offsets(start.source_node, [name], LATEST)).get(name)
+            position = self._position()
+            if begins is None or ends is None:
+                await self._pause(LaneState.WAITING, failure.message)
+            elif position < begins:
+                await self._skip_loss(begins, begins - position)
+            elif position > ends:
+                reason = f"the source ends at {ends}, before the position {position} (on.source.reset = fail)"
+                await self._pause(LaneState.PARKED, reason)
+        except HeliographError as error:
+            await self._pause(LaneState.WAITING, str(error))
+
+    async def _skip_loss(self, begins: int, lost: int) -> None:
+        run = self.run
+        assert run.acked is not None  # noqa: S101  the lane was following
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        wanted = replace(
+            run.acked,
+            generation=run.acked.generation + 1,
+            identity=await self._fresh_identity(),
+            source_start=begins,
+            target_start=run.acked.target_next,
+            source_next=begins,
+            source_epoch=-1,
+            sequence_next=0,
+            time_ms=_now_ms(),
+        )
+        won = (await open_generations(ledger, [wanted], _now_ms()))[run.lane.id]
+        run.acked = won
+        self.notes.append(
+            f"{lost} offsets of {run.lane.id.topic}-{run.lane.id.partition} were deleted on the source before they were "
+            f"copied; generation {won.generation} goes on at {won.source_start} (on.data.loss = continue)"
+        )
+
+    async def _again_or_park(self, failure: Failure, tries: int) -> None:
+        if self._count(failure.code) > tries:
+            await self._pause(LaneState.PARKED, failure.message)
+        else:
+            self.notes.append(f"{failure.message}: fetching it again")
+
+    def _count(self, code: int | None) -> int:
+        self._tries[code] = self._tries.get(code, 0) + 1
+        return self._tries[code]
+
+    def _position(self) -> int:
+        return self.run.acked.source_next if self.run.acked is not None else -1
+
+    async def _pause(
+        self, state: LaneState, reason: str, soon: bool = False, seconds: float | None = None
+    ) -> None:
+        """Show why, wait, and let the life's loop attach again."""
+        self.run.become(state, reason, _now_ms())
+        if seconds is None:
+            seconds = _SOON_SECONDS if soon else self._backoff_ms / 1000
+            if not soon:
+                self._backoff_ms = min(self._backoff_ms * 2, self._slot.plan.settings.retry_max_ms)
+        await self._or_leaving(asyncio.sleep(seconds))
+
+    async def _or_leaving(self, waiting: object) -> bool:
+        """True when `waiting` ended, False when the lane must leave."""
+        work = asyncio.ensure_future(waiting)  # type: ignore[call-overload]
+        leaving = asyncio.create_task(self._leaving.wait())
+        try:
+            done, _ = await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return work in done and not self._leaving.is_set()
+        finally:
+            work.cancel()
+            leaving.cancel()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,178 @@
+"""Writing to a target broker for many lanes: one batch of each ready lane per request, a few requests on the way.
+
+One connection per writer keeps a lane's batches in order. The broker takes one batch per partition per request, so requests are
+formed as late as possible: what gathers while five are on the way shares the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable
+
+from heliograph.errors import ConnectionLost, HeliographError
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.connections import CLIENT_ID, Connection
+from heliograph.kafka.lane import LaneRun
+from heliograph.kafka.ledger import PRODUCE_API
+from heliograph.wire.error_codes import describe
+from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
+
+_REQUESTS_ON_THE_WAY = 5
+_REQUEST_BYTES = 8 << 20
+_REQUEST_LANES = 200
+
+
+class TargetWriter:
+    """Sends for the lanes of one target broker until it is closed."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        node: int,
+        now_ms: Callable[[], int],
+        request_timeout_ms: int,
+        on_answer: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._node = node
+        self._now_ms = now_ms
+        self._timeout_ms = request_timeout_ms
+        self._on_answer = on_answer
+        self._lanes: dict[tuple[str, int], LaneRun] = {}
+        self._ready = asyncio.Event()
+        self._connection: Connection | None = None
+        self._waiting: deque[tuple[float, list[LaneRun]]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._answer = bytearray(1 << 16)
+
+    def add(self, run: LaneRun) -> None:
+        self._lanes[(run.lane.remote_topic, run.lane.id.partition)] = run
+        if not self._tasks or any(task.done() for task in self._tasks):
+            self._tasks = [asyncio.create_task(self._work())]
+        self._ready.set()
+
+    def remove(self, run: LaneRun) -> None:
+        if self._lanes.get((run.lane.remote_topic, run.lane.id.partition)) is run:
+            del self._lanes[(run.lane.remote_topic, run.lane.id.partition)]
+
+    def wake(self) -> None:
+        self._ready.set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _work(self) -> None:
+        try:
+            connection = self._connection = await self._client.dial(self._node)
+        except HeliographError as error:
+            self._lose(str(error))
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._send_all(connection))
+                group.create_task(self._take_answers(connection))
+                group.create_task(self._watch(connection))
+        except* ConnectionLost as errors:
+            self._lose(str(errors.exceptions[0]))
+
+    async def _watch(self, connection: Connection) -> None:
+        """An answer that is due for longer than the request's own limit will not come."""
+        limit_s = self._timeout_ms / 1000 + 5
+        while True:
+            await asyncio.sleep(1)
+            if self._waiting and self._loop.time() - self._waiting[0][0] > limit_s:
+                connection.close()
+                raise ConnectionLost(f"{connection.name}: a produce request was not answered within {limit_s:g} s")
+
+    async def _send_all(self, connection: Connection) -> None:
+        version = connection.version(PRODUCE_API, 13)
+        if version == 12:
+            version = 11
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            while len(self._waiting) < _REQUESTS_ON_THE_WAY:
+                runs, topics = self._form()
+                if not runs:
+                    break
+                self._waiting.append((self._loop.time(), runs))
+                buffers = encode_produce(
+                    version, connection.next_correlation(), CLIENT_ID, self._timeout_ms, topics
+                )
+                await connection.send(buffers)
+
+    def _form(self) -> tuple[list[LaneRun], list[ProduceTopic]]:
+        """At most one batch of each lane that may send now, the longest waiting lanes first."""
+        now_ms = self._now_ms()
+        chosen: list[LaneRun] = []
+        topics: dict[str, ProduceTopic] = {}
+        size = 0
+        for run in list(self._lanes.values()):
+            if not run.can_send(now_ms):
+                continue
+            if chosen and (size + run.queue[0].size > _REQUEST_BYTES or len(chosen) >= _REQUEST_LANES):
+                break
+            item = run.take()
+            size += item.size
+            chosen.append(run)
+            lane = run.lane
+            topic = topics.get(lane.remote_topic)
+            if topic is None:
+                topic = ProduceTopic(lane.remote_topic, uuid.UUID(lane.target_topic_id).bytes, [])
+                topics[lane.remote_topic] = topic
+            topic.partitions.append((lane.id.partition, item.data))
+        for run in chosen:
+            key = (run.lane.remote_topic, run.lane.id.partition)
+            del self._lanes[key]
+            self._lanes[key] = run
+        return chosen, list(topics.values())
+
+    async def _take_answers(self, connection: Connection) -> None:
+        version = connection.version(PRODUCE_API, 13)
+        if version == 12:
+            version = 11
+        while True:
+            answer, size = await connection.receive_into(self._answer_buffer)
+            result = decode_produce(version, memoryview(answer)[:size])
+            _, runs = self._waiting.popleft()
+            answers = {(part.topic, part.partition): part for part in result.partitions}
+            now_ms = self._now_ms()
+            for run in runs:
+                self._hand(run, answers, now_ms)
+            self._ready.set()
+            self._on_answer()
+
+    def _hand(
+        self, run: LaneRun, answers: dict[tuple[str | bytes, int], ProducedPartition], now_ms: int
+    ) -> None:
+        lane = run.lane
+        part = answers.get((lane.remote_topic, lane.id.partition))
+        if part is None:
+            part = answers.get((uuid.UUID(lane.target_topic_id).bytes, lane.id.partition))
+        if part is None:
+            raise ConnectionLost(f"broker {self._node} left {lane.remote_topic}-{lane.id.partition} out of its answer")
+        message = ""
+        if part.error_code:
+            detail = f" ({part.error_message})" if part.error_message else ""
+            message = f"writing {lane.remote_topic}-{lane.id.partition}: {describe(part.error_code)}{detail}"
+        run.answered(part, message, now_ms)
+
+    def _answer_buffer(self, size: int) -> bytearray:
+        if len(self._answer) < size:
+            self._answer = bytearray(size)
+        return self._answer
+
+    def _lose(self, message: str) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._waiting.clear()
+        for run in list(self._lanes.values()):
+            run.connection_ended(message)
+        self._on_answer()

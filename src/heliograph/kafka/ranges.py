@@ -1,0 +1,95 @@
+"""Reading a range of a log once: for the ledger, for walking a source from a known position, for the proof of position.
+
+The lanes' own endless reading is in fetch.py. Here every call is one Fetch on a connection kept for the purpose.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from heliograph.errors import BrokerRefused, ConnectionLost
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.connections import CLIENT_ID
+from heliograph.wire.aborted import CommittedView
+from heliograph.wire.fetch_codec import (
+    FetchedPartition,
+    FetchPartition,
+    FetchSettings,
+    FetchTopic,
+    decode_fetch,
+    encode_fetch,
+)
+from heliograph.wire.record_batch import BatchHeader, walk
+
+_CHUNK_BYTES = 4 << 20
+FETCH_API = 1
+
+
+@dataclass(frozen=True)
+class Log:
+    """One partition and its leader."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    node: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A batch in a range: its header, its bytes, and why a reader may not see it (None: it may)."""
+
+    header: BatchHeader
+    data: memoryview
+    dropped: str | None
+
+
+async def fetch_once(
+    client: ClusterClient, log: Log, offset: int, *, committed: bool, max_bytes: int = _CHUNK_BYTES
+) -> tuple[bytearray, FetchedPartition]:
+    """One Fetch without waiting; BrokerRefused for the partition's error."""
+    connection = await client.connection(log.node, "range")
+    version = connection.version(FETCH_API, 13)
+    part = FetchPartition(log.partition, -1, offset, -1, max_bytes)
+    topic = FetchTopic(log.topic, uuid.UUID(log.topic_id).bytes, [part])
+    settings = FetchSettings(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, read_committed=committed)
+    answer = await connection.exchange(
+        lambda correlation: [encode_fetch(version, correlation, CLIENT_ID, settings, [topic])]
+    )
+    result = decode_fetch(version, answer)
+    what = f"reading {log.topic}-{log.partition} at {offset}"
+    if result.error_code:
+        raise BrokerRefused(result.error_code, what)
+    if not result.partitions:
+        raise ConnectionLost(f"{what}: the answer is empty")
+    fetched = result.partitions[0]
+    if fetched.error_code:
+        raise BrokerRefused(fetched.error_code, what)
+    return answer, fetched
+
+
+async def read_range(
+    client: ClusterClient, log: Log, offset: int, end: int, *, committed: bool
+) -> AsyncIterator[Seen]:
+    """Every batch that overlaps [offset, end), in order. Stops early where the log has no more to give."""
+    while offset < end:
+        buffer, fetched = await fetch_once(client, log, offset, committed=committed)
+        view = memoryview(buffer)
+        visible = CommittedView(fetched.aborted, committed)
+        before = offset
+        for at, header in walk(buffer, fetched.start, fetched.end):
+            dropped = visible.dropped_because(buffer, at, header)
+            if header.next_offset <= offset:
+                continue
+            if header.base_offset >= end:
+                return
+            yield Seen(header, view[at : at + header.size], dropped)
+            offset = header.next_offset
+        if offset == before:
+            if fetched.end - fetched.start == 0:
+                return
+            # The first batch is larger than a chunk: the broker gives the first one whole only when asked for it alone.
+            raise ConnectionLost(f"{log.topic}-{log.partition}: no whole batch at {offset}")

@@ -1,0 +1,236 @@
+"""One slot: all lanes of one assignment in one event loop, from attach to the last acknowledgement.
+
+A slot owns its readers, writers and memory for one epoch; clusters and ledgers are kept by the process over many epochs
+(`Warm`). It knows nothing of Spark or of the driver's line: spark/carry.py tells it `go`, `release` and `stop`, and asks it for
+reports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from heliograph.kafka.attach import Attacher
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.cutting import Cutter
+from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
+from heliograph.kafka.lane import LaneRun
+from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.life import LaneLife
+from heliograph.kafka.produce import TargetWriter
+from heliograph.model.clusters import Cluster
+from heliograph.model.lanes import Lane, LaneState, LedgerEntry
+from heliograph.replication.generations import EntryKey, encode_entry
+
+_HOUSEKEEPING_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class FlowRules:
+    """What a task must know of a flow."""
+
+    flow: str
+    source: str
+    target: str
+    read_committed: bool
+    expiration_ms: int
+    """The target's producer.id.expiration.ms."""
+    limits: ReadLimits = field(default_factory=ReadLimits)
+
+
+@dataclass(frozen=True)
+class SlotSettings:
+    """What a task must know of the engine."""
+
+    window: int = 5
+    memory_bytes: int = 64 << 20
+    request_timeout_ms: int = 30_000
+    ledger_interval_ms: int = 1_000
+    retry_ms: int = 1_000
+    retry_max_ms: int = 60_000
+    takeover_wait_s: float = 90.0
+    """After this long without a sign a lost attempt is known dead."""
+    merge_below: int = 4096
+    merge_target: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class SlotPlan:
+    """Everything an assignment needs, as values that travel to an executor."""
+
+    lanes: tuple[Lane, ...]
+    until: Mapping[str, int]
+    """By lane key, the source offset at which the lane is done; lanes that are not in it follow for ever."""
+    clusters: Mapping[str, Cluster]
+    flows: Mapping[str, FlowRules]
+    settings: SlotSettings
+
+
+def wall_ms() -> int:
+    """Kafka's timestamps are wall-clock milliseconds; durations are measured on the loop's own clock."""
+    return time.time_ns() // 1_000_000
+
+
+class Warm:
+    """What a worker process keeps from epoch to epoch: a client per cluster, a ledger view per target."""
+
+    def __init__(self) -> None:
+        self._clients: dict[Cluster, ClusterClient] = {}
+        self._ledgers: dict[Cluster, Ledger] = {}
+
+    def client(self, cluster: Cluster) -> ClusterClient:
+        if cluster not in self._clients:
+            self._clients[cluster] = ClusterClient(cluster)
+        return self._clients[cluster]
+
+    def ledger(self, cluster: Cluster) -> Ledger:
+        if cluster not in self._ledgers:
+            self._ledgers[cluster] = Ledger(self.client(cluster))
+        return self._ledgers[cluster]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self._ledgers.clear()
+
+
+class Slot:
+    """Carries one assignment. `run` returns when every lane is done, released or stopped."""
+
+    def __init__(self, plan: SlotPlan, warm: Warm, attempt: str) -> None:
+        self.plan = plan
+        self.warm = warm
+        self.attempt = attempt
+        self.memory = Memory(plan.settings.memory_bytes)
+        self.lives: dict[str, LaneLife] = {}
+        self._readers: dict[tuple[str, int, bool], SourceReader] = {}
+        self._writers: dict[tuple[str, int], TargetWriter] = {}
+        self._attachers: dict[str, Attacher] = {}
+        self._written: dict[str, LedgerEntry] = {}
+        self._ended = asyncio.Event()
+        self._on_idle: Callable[[LaneRun], None] | None = None
+        for lane in plan.lanes:
+            rules = plan.flows[lane.id.flow]
+            run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
+            self.lives[lane.id.key] = LaneLife(self, run, rules)
+
+    # -- what the task tells it -------------------------------------------------------------------------------------
+
+    def go(self, keys: Iterable[str], alone: bool, entries: Mapping[str, LedgerEntry]) -> None:
+        """These lanes have no other carrier that is known to live. `alone`: the last one is known dead."""
+        for key in keys:
+            if key in self.lives:
+                self.lives[key].allow(alone, entries.get(key))
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Drain these lanes; each reports itself released when its position is in the ledger."""
+        for key in keys:
+            if key in self.lives:
+                self.lives[key].leave()
+
+    def stop(self) -> None:
+        self.release(list(self.lives))
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(life.live()) for life in self.lives.values()]
+            keeper = group.create_task(self._keep_house())
+            await asyncio.gather(*tasks)
+            keeper.cancel()
+        await self.write_ledger()
+        for part in [*self._readers.values(), *self._writers.values()]:
+            await part.close()
+
+    async def prepare(self) -> None:
+        """Open what attach will need, so that a hand-over costs no more than a round trip."""
+        for rules in self.plan.flows.values():
+            source = self.warm.client(self.plan.clusters[rules.source])
+            target = self.warm.client(self.plan.clusters[rules.target])
+            lanes = [lane for lane in self.plan.lanes if lane.id.flow == rules.flow]
+            if lanes:
+                await asyncio.gather(
+                    source.metadata(lane.id.topic for lane in lanes),
+                    target.metadata(lane.remote_topic for lane in lanes),
+                    self.warm.ledger(self.plan.clusters[rules.target]).refresh(),
+                )
+
+    async def _keep_house(self) -> None:
+        interval = self.plan.settings.ledger_interval_ms / 1000
+        loop = asyncio.get_running_loop()
+        written = loop.time()
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            for life in self.lives.values():
+                if life.run.state is LaneState.FOLLOWING and life.run.is_finished():
+                    life.finish()
+            if loop.time() - written >= interval:
+                written = loop.time()
+                await self.write_ledger()
+
+    async def write_ledger(self, keys: Iterable[str] | None = None) -> None:
+        """Write the positions that moved since they were last written (P3.6)."""
+        now = wall_ms()
+        by_target: dict[str, list[LedgerEntry]] = {}
+        for key in list(self.lives) if keys is None else list(keys):
+            run = self.lives[key].run
+            entry = run.entry(now)
+            if entry is None or not self.lives[key].may_write or _same(self._written.get(key), entry):
+                continue
+            by_target.setdefault(run.lane.target, []).append(entry)
+        for target, entries in by_target.items():
+            ledger = self.warm.ledger(self.plan.clusters[target])
+            records = [(EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in entries]
+            await ledger.write(records, now)
+            for entry in entries:
+                self._written[entry.lane.key] = entry
+
+    # -- parts, made when the first lane needs them -----------------------------------------------------------------
+
+    def attacher(self, rules: FlowRules) -> Attacher:
+        if rules.flow not in self._attachers:
+            source = self.warm.client(self.plan.clusters[rules.source])
+            target = self.warm.client(self.plan.clusters[rules.target])
+            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms)
+        return self._attachers[rules.flow]
+
+    def reader(self, rules: FlowRules, node: int) -> SourceReader:
+        key = (rules.source, node, rules.read_committed)
+        if key not in self._readers:
+            settings = self.plan.settings
+            cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target)
+            client = self.warm.client(self.plan.clusters[rules.source])
+            self._readers[key] = SourceReader(
+                client, node, cutter, self.memory, rules.limits, self._wake_writers
+            )
+        return self._readers[key]
+
+    def writer(self, rules: FlowRules, node: int) -> TargetWriter:
+        key = (rules.target, node)
+        if key not in self._writers:
+            client = self.warm.client(self.plan.clusters[rules.target])
+            self._writers[key] = TargetWriter(
+                client, node, wall_ms, self.plan.settings.request_timeout_ms, self._wake_readers
+            )
+        return self._writers[key]
+
+    def _wake_writers(self) -> None:
+        for writer in self._writers.values():
+            writer.wake()
+
+    def _wake_readers(self) -> None:
+        for reader in self._readers.values():
+            reader.wake()
+
+
+def _same(written: LedgerEntry | None, entry: LedgerEntry) -> bool:
+    return (
+        written is not None
+        and written.generation == entry.generation
+        and written.source_next == entry.source_next
+        and written.target_next == entry.target_next
+    )

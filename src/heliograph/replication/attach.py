@@ -1,0 +1,150 @@
+"""Where does a lane go on? The pure part of attach (P2): ledger, target and source to a position, or to what must be asked next.
+
+I/O is in kafka/attach.py. A decision here is a value with its reason; nothing is read, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from heliograph.model.lanes import SEQUENCE_MASK, LedgerEntry, next_sequence
+
+_HALF = 1 << 30
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What the target's leader remembers of our producer id."""
+
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+
+
+@dataclass(frozen=True)
+class TargetTail:
+    """The remote partition as its leader shows it."""
+
+    log_start: int
+    end: int
+    remembered: Remembered | None
+
+
+@dataclass(frozen=True)
+class OurBatch:
+    """The header of a batch of ours on the target."""
+
+    base_offset: int
+    base_sequence: int
+    last_offset_delta: int
+
+
+@dataclass(frozen=True)
+class NextSequence:
+    """The number of the next record. `had_state`: the broker will refuse anything else."""
+
+    sequence: int
+    had_state: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReadTail:
+    """No state: the headers from `offset` to the target's end must tell."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class AskLedger:
+    """The broker knows a later epoch than our entry: a later generation may be in the ledger."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Park:
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The target holds `records` of ours beyond the entry."""
+
+    records: int
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The target lost `records` of ours that the entry had seen acknowledged."""
+
+    records: int
+
+
+def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | ReadTail | AskLedger | Park:
+    """P2.3 a to d, as far as the leader's memory answers it."""
+    known = tail.remembered
+    if known is None:
+        return ReadTail(max(tail.log_start, entry.target_next))
+    if known.epoch > entry.identity.producer_epoch:
+        return AskLedger(known.epoch)
+    if known.epoch < entry.identity.producer_epoch:
+        if entry.sequence_next != 0:
+            return Park(
+                f"identity conflict: the ledger has {entry.sequence_next} records under epoch "
+                f"{entry.identity.producer_epoch}, the target only knows epoch {known.epoch}"
+            )
+        return NextSequence(0, False, "this generation has not written yet")
+    if known.last_sequence < 0:
+        return NextSequence(0, False, "the target knows the identity, without a record")
+    return NextSequence(next_sequence(known.last_sequence, 1), True, "the target remembers the last record")
+
+
+def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatch]) -> NextSequence | Park:
+    """P2.3 d: the leader has no state; the last batch of ours in its log decides, or the ledger where there is none."""
+    last: OurBatch | None = None
+    for batch in ours:
+        last = batch
+    if last is not None:
+        # Never by count: the cleaner may leave our last batch empty, its lastOffsetDelta stays (case 4c).
+        sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
+        return NextSequence(sequence, False, "the last batch of ours in the target's log")
+    if tail.end == entry.target_next or tail.log_start <= entry.target_next:
+        return NextSequence(entry.sequence_next, False, "nothing of ours after the ledger's position")
+    return Park(
+        f"position unknown: the target's records {entry.target_next} to {tail.log_start} are deleted, and with them "
+        "what was written since the ledger's last entry"
+    )
+
+
+def distance(entry: LedgerEntry, sequence: int) -> Ahead | Behind:
+    """P2.4: how far the target is from the ledger, in records, over the wrap of sequences."""
+    ahead = (sequence - entry.sequence_next) & SEQUENCE_MASK
+    if ahead < _HALF:
+        return Ahead(ahead)
+    return Behind((SEQUENCE_MASK + 1) - ahead)
+
+
+def is_guarded(last_timestamp: int, now_ms: int, expiration_ms: int, append_time: bool) -> bool:
+    """P6.1: does the target's memory outlive every attempt that could still write?
+
+    The broker forgets a producer by the timestamp of its *last* batch, not by when it was written.
+    """
+    if append_time:
+        return True
+    return last_timestamp > now_ms - expiration_ms + guard_margin_ms(expiration_ms)
+
+
+def guard_margin_ms(expiration_ms: int) -> int:
+    """One hour, longer than any zombie lives; where the broker forgets sooner than in two hours, half of that time."""
+    return min(3_600_000, expiration_ms // 2)
+
+
+def expected_offset(entry: LedgerEntry, tail: TargetTail, ahead: int) -> int | None:
+    """P2.7: where the next record must land; None where somebody else's records may lie between."""
+    return tail.end if tail.end == entry.target_next + ahead else None
+
+
+def remembered_of(producers: Mapping[int, Remembered], entry: LedgerEntry) -> Remembered | None:
+    return producers.get(entry.identity.producer_id)

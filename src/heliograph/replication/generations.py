@@ -1,0 +1,390 @@
+"""Claims and entries to the generation in force, and when a new one must begin (facts/exactly-once.md, P1, P7, P9).
+
+Knows the ledger's keys and values and folds its records into a book. Must not know the topic it is kept in, nor who
+reads and writes it: `kafka.ledger` does that. Whatever a reader has missed by compaction, it comes to the same answer.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from heliograph.errors import SetupError
+from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+
+LEDGER_VERSION = 1
+_HOLDER_PREFIX = "holder/"
+_NO_TOPIC_ID = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, order=True)
+class EntryKey:
+    """The entry of one generation of a lane."""
+
+    lane: LaneId
+    generation: int
+
+    def __str__(self) -> str:
+        return f"{self.lane.key}/{self.generation}"
+
+
+@dataclass(frozen=True, order=True)
+class ClaimKey:
+    """One attempt's wish to open a generation."""
+
+    lane: LaneId
+    generation: int
+    claim: str
+
+    def __str__(self) -> str:
+        return f"{self.lane.key}/{self.generation}#{self.claim}"
+
+
+@dataclass(frozen=True, order=True)
+class HolderKey:
+    """What one run says about holding a flow. A key per run: a run that lost must not overwrite the one that won."""
+
+    flow: str
+    run: str
+
+    def __str__(self) -> str:
+        return f"{_HOLDER_PREFIX}{self.flow}#{self.run}"
+
+
+LedgerKey = EntryKey | ClaimKey | HolderKey
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A run that holds a flow, or wants to. People are told; of the lanes only those need it that no broker guards (P5.2)."""
+
+    flow: str
+    host: str
+    process: int
+    run: str
+    since_ms: int
+    renewed_ms: int
+    released: bool
+    held: bool = False
+    """It has seen that it won; without this it is a claim."""
+    supersedes: str = ""
+    """The run that it takes over from, after that one was silent for the take-over time."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim as it lies in the ledger."""
+
+    claim: str
+    offset: int
+    entry: LedgerEntry
+
+
+def parse_key(key: str) -> LedgerKey:
+    """A ledger key as a value; ValueError if it is of no kind known here."""
+    if key.startswith(_HOLDER_PREFIX):
+        flow, _, run = key.removeprefix(_HOLDER_PREFIX).rpartition("#")
+        if not (flow and run):
+            raise ValueError(f"'{key}' is no ledger key: holder/flow#run")
+        return HolderKey(flow, run)
+    # From the right: topics, numbers and uuids hold no slash, an alias may.
+    parts = key.rsplit("/", 3)
+    if len(parts) != 4:
+        raise ValueError(f"'{key}' is no ledger key: flow/topic/partition/generation[#claim] or holder/flow")
+    flow, topic, partition, last = parts
+    generation, mark, claim = last.partition("#")
+    if not (partition.isdecimal() and generation.isdecimal() and bool(mark) == bool(claim)):
+        raise ValueError(f"'{key}' is no ledger key: flow/topic/partition/generation[#claim] or holder/flow")
+    lane = LaneId(flow, topic, int(partition))
+    return ClaimKey(lane, int(generation), claim) if claim else EntryKey(lane, int(generation))
+
+
+def ledger_partition(key: LedgerKey, partitions: int) -> int:
+    """Where a key lives. All records of a lane share a partition: claims are ordered by their offset in it (P1.4c)."""
+    name = key.flow if isinstance(key, HolderKey) else key.lane.key
+    return zlib.crc32(name.encode()) % partitions
+
+
+def encode_entry(entry: LedgerEntry) -> bytes:
+    """Versioned JSON of an entry or claim."""
+    return _encode(
+        {
+            "flow": entry.lane.flow,
+            "topic": entry.lane.topic,
+            "partition": entry.lane.partition,
+            "generation": entry.generation,
+            "producer_id": entry.identity.producer_id,
+            "producer_epoch": entry.identity.producer_epoch,
+            "isolation": entry.rule.isolation,
+            "rule_version": entry.rule.version,
+            "target_cluster_id": entry.target_cluster_id,
+            "source_topic_id": entry.source_topic_id,
+            "target_topic_id": entry.target_topic_id,
+            "source_start": entry.source_start,
+            "target_start": entry.target_start,
+            "source_next": entry.source_next,
+            "source_epoch": entry.source_epoch,
+            "target_next": entry.target_next,
+            "sequence_next": entry.sequence_next,
+            "time_ms": entry.time_ms,
+            "attempt": entry.attempt,
+            "anchors": entry.anchors,
+        }
+    )
+
+
+def decode_entry(value: bytes) -> LedgerEntry:
+    """The entry that `encode_entry` wrote; fields it does not know are passed over."""
+    fields = _decode(value, "entry")
+    try:
+        return LedgerEntry(
+            lane=LaneId(str(fields["flow"]), str(fields["topic"]), int(fields["partition"])),
+            generation=int(fields["generation"]),
+            identity=Identity(int(fields["producer_id"]), int(fields["producer_epoch"])),
+            rule=Rule(str(fields["isolation"]), int(fields["rule_version"])),
+            target_cluster_id=str(fields["target_cluster_id"]),
+            source_topic_id=str(fields["source_topic_id"]),
+            target_topic_id=str(fields["target_topic_id"]),
+            source_start=int(fields["source_start"]),
+            target_start=int(fields["target_start"]),
+            source_next=int(fields["source_next"]),
+            source_epoch=int(fields["source_epoch"]),
+            target_next=int(fields["target_next"]),
+            sequence_next=int(fields["sequence_next"]),
+            time_ms=int(fields["time_ms"]),
+            attempt=str(fields["attempt"]),
+            anchors=tuple((int(source), int(target)) for source, target in fields["anchors"]),
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise _unreadable("entry", fault) from fault
+
+
+def encode_holder(holder: Holder) -> bytes:
+    """Versioned JSON of a holder."""
+    return _encode(
+        {
+            "flow": holder.flow,
+            "host": holder.host,
+            "process": holder.process,
+            "run": holder.run,
+            "since_ms": holder.since_ms,
+            "renewed_ms": holder.renewed_ms,
+            "released": holder.released,
+            "held": holder.held,
+            "supersedes": holder.supersedes,
+        }
+    )
+
+
+def decode_holder(value: bytes) -> Holder:
+    """The holder that `encode_holder` wrote; fields it does not know are passed over."""
+    fields = _decode(value, "holder")
+    try:
+        return Holder(
+            flow=str(fields["flow"]),
+            host=str(fields["host"]),
+            process=int(fields["process"]),
+            run=str(fields["run"]),
+            since_ms=int(fields["since_ms"]),
+            renewed_ms=int(fields["renewed_ms"]),
+            released=bool(fields["released"]),
+            held=bool(fields["held"]),
+            supersedes=str(fields["supersedes"]),
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise _unreadable("holder", fault) from fault
+
+
+class LedgerBook:
+    """The ledger's records, folded in the order of their offsets."""
+
+    def __init__(self) -> None:
+        self._entries: dict[LaneId, dict[int, LedgerEntry]] = {}
+        self._claims: dict[tuple[LaneId, int], dict[str, Claim]] = {}
+        self._holders: dict[str, Holder] = {}
+        self.strange_keys: set[str] = set()
+        """Keys of no kind known here, such as a newer Heliograph may write; status names them."""
+
+    def apply(self, key: str, value: bytes | None, offset: int) -> None:
+        """Fold one record in; a null value is a tombstone."""
+        try:
+            parsed = parse_key(key)
+        except ValueError:
+            self.strange_keys.add(key)
+            return
+        if isinstance(parsed, HolderKey):
+            self._apply_holder(parsed.flow, value)
+        elif isinstance(parsed, ClaimKey):
+            self._apply_claim(parsed, value, offset)
+        else:
+            self._apply_entry(parsed, value)
+
+    def latest(self, lane: LaneId) -> LedgerEntry | None:
+        """The entry of the highest generation that has one."""
+        entries = self._entries.get(lane)
+        return entries[max(entries)] if entries else None
+
+    def generations(self, lane: LaneId) -> tuple[int, ...]:
+        """The generations that have an entry, oldest first: all but the last may be tombstoned."""
+        return tuple(sorted(self._entries.get(lane, ())))
+
+    def claims(self, lane: LaneId, generation: int) -> tuple[Claim, ...]:
+        """The claims of a generation, first one first."""
+        return tuple(sorted(self._claims.get((lane, generation), {}).values(), key=lambda claim: claim.offset))
+
+    def winner(self, lane: LaneId, generation: int) -> LedgerEntry | None:
+        """Whose identity, start and rule a generation has: its entry, else its first claim (P1.4c)."""
+        entry = self._entries.get(lane, {}).get(generation)
+        if entry is not None:
+            return entry
+        claims = self.claims(lane, generation)
+        return claims[0].entry if claims else None
+
+    def lanes(self) -> tuple[LaneId, ...]:
+        """All lanes with an entry or a claim."""
+        return tuple(sorted({*self._entries, *(lane for lane, _ in self._claims)}))
+
+    def holder(self, flow: str) -> Holder | None:
+        return self._holders.get(flow)
+
+    def _apply_holder(self, flow: str, value: bytes | None) -> None:
+        """The first claim holds until it is released or superseded; a claim that came later says nothing."""
+        if value is None:
+            return
+        arrived = decode_holder(value)
+        known = self._holders.get(flow)
+        free = known is None or known.released
+        own = known is not None and known.run == arrived.run
+        taken = known is not None and arrived.supersedes == known.run
+        # After compaction the winner's first claim may be gone, and a loser's that crashed still there: `held` settles it.
+        settled = known is not None and arrived.held and not known.held
+        if own or taken or settled or (free and not arrived.released):
+            self._holders[flow] = arrived
+
+    def _apply_claim(self, key: ClaimKey, value: bytes | None, offset: int) -> None:
+        claims = self._claims.setdefault((key.lane, key.generation), {})
+        if value is None:
+            claims.pop(key.claim, None)
+        elif key.claim not in claims:
+            # A writer's own repeat of its claim does not lose it its place.
+            claims[key.claim] = Claim(key.claim, offset, decode_entry(value))
+        if not claims:
+            del self._claims[key.lane, key.generation]
+
+    def _apply_entry(self, key: EntryKey, value: bytes | None) -> None:
+        entries = self._entries.setdefault(key.lane, {})
+        if value is None:
+            entries.pop(key.generation, None)
+        else:
+            entries[key.generation] = _further(entries.get(key.generation), decode_entry(value))
+        if not entries:
+            del self._entries[key.lane]
+
+
+def _further(known: LedgerEntry | None, arrived: LedgerEntry) -> LedgerEntry:
+    """The entry to believe of two of the same generation.
+
+    Entries are written from acks in order (P3.6), so the one that is further on is true, whoever wrote it; a lower one
+    that arrives later is a zombie's, or a slower racer's. Believing the lower one does no harm where attach counts, it
+    only counts more; where it may not count (compacted sources, P8) it would repeat records. If the target really went
+    back, attach sees so from the broker's own sequence (P2.4), not from here.
+    Another identity in the same generation should not be (P1.4). The last write wins then: it is what compaction
+    leaves, so all readers agree, and attach finds the conflict on the broker (P2.3b).
+    """
+    if known is None or known.identity != arrived.identity:
+        return arrived
+    return arrived if arrived.source_next >= known.source_next else known
+
+
+class Start(StrEnum):
+    """Where on the source a new generation begins."""
+
+    BY_OPTION = "auto.offset.reset"
+    LOG_START = "log start"
+    POSITION = "position"
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Attach in the generation of this entry (P2). On a compacted source the attempt then opens its own (P8.2)."""
+
+    entry: LedgerEntry
+
+
+@dataclass(frozen=True)
+class New:
+    """Claim this generation, with a fresh epoch and sequence 0 (P1.4, P1.5)."""
+
+    generation: int
+    reason: str
+    start: Start
+    previous: LedgerEntry | None = None
+    """The entry it follows; with `Start.POSITION` its `source_next` is the start, and it must be exact: drain first."""
+
+    @property
+    def needs_drain(self) -> bool:
+        return self.start is Start.POSITION
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The lane parks with this reason."""
+
+    reason: str
+
+
+Opening = Continue | New | Refused
+
+
+def opening(latest: LedgerEntry | None, lane: Lane, rule: Rule, target_cluster_id: str) -> Opening:
+    """How a lane begins: by what the ledger says of it and what both clusters are at this moment.
+
+    The defaults of the policies are in force: on.source.reset=fail, on.target.loss=recopy. Of several changes the one
+    that reaches furthest decides: a refusal, then a copy from the start, then a new numbering at the same place.
+    """
+    if latest is None:
+        return New(0, "new lane", Start.BY_OPTION)
+    if _is_another(latest.source_topic_id, lane.source_topic_id):
+        return Refused(
+            f"source topic '{lane.id.topic}' of flow '{lane.id.flow}' was deleted and created again "
+            f"(its id was {latest.source_topic_id} and is {lane.source_topic_id}), and on.source.reset=fail"
+        )
+    following = latest.generation + 1
+    if latest.target_cluster_id != target_cluster_id:
+        return New(following, "target cluster is another", Start.LOG_START, latest)
+    if _is_another(latest.target_topic_id, lane.target_topic_id):
+        return New(following, "target topic is another", Start.LOG_START, latest)
+    if latest.rule != rule:
+        return New(following, "rule changed", Start.POSITION, latest)
+    return Continue(latest)
+
+
+def _is_another(known: str, found: str) -> bool:
+    """Brokers before 2.8 show no topic ids: no id says nothing, also when the cluster is upgraded later."""
+    return known != found and _NO_TOPIC_ID not in {known, found} and "" not in {known, found}
+
+
+def _encode(fields: dict[str, object]) -> bytes:
+    return json.dumps({"version": LEDGER_VERSION, **fields}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _decode(value: bytes, what: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(value)
+    except ValueError as fault:
+        raise _unreadable(what, fault) from fault
+    if not isinstance(fields, dict):
+        raise _unreadable(what, TypeError("not a JSON object"))
+    if fields.get("version") != LEDGER_VERSION:
+        raise SetupError(
+            f"the ledger holds a {what} of version {fields.get('version')!r}, this Heliograph reads version "
+            f"{LEDGER_VERSION}: run the release that wrote it, or a newer one"
+        )
+    return fields
+
+
+def _unreadable(what: str, fault: Exception) -> SetupError:
+    return SetupError(f"the ledger holds a {what} that cannot be read ({type(fault).__name__}: {fault})")

@@ -1,0 +1,190 @@
+"""On an executor: carry one assignment until its deadline, the driver's word, or the driver's end.
+
+Runs inside a Python worker that Spark reuses, so one event loop and its broker connections outlive an epoch. Must not import
+driver code: what a task needs travels in its order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from heliograph.errors import HeliographError
+from heliograph.kafka.life import LaneLife
+from heliograph.kafka.slot import Slot, SlotPlan, Warm
+from heliograph.model.lanes import LedgerEntry
+from heliograph.replication.generations import decode_entry, encode_entry
+from heliograph.spark import line as words
+from heliograph.spark.line import SILENCE_SECONDS, Line
+
+_REPORT_SECONDS = 1.0
+_LATENCIES_PER_REPORT = 256
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the driver gives to one task."""
+
+    epoch: int
+    slot: int
+    seconds: float
+    """How long at the most, on the task's own clock: clocks of two hosts are never compared."""
+    host: str
+    port: int
+    token: str
+    plan: SlotPlan
+
+
+class _Process:
+    """The part of a worker that is kept between epochs."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.warm = Warm()
+
+
+_process: _Process | None = None
+
+
+def run_orders(orders: Iterator[bytes]) -> Iterator[str]:
+    """The function that Spark maps over partitions: pickled orders in, outcomes as JSON out."""
+    global _process  # noqa: PLW0603  a worker process serves many epochs; its connections are the point
+    if _process is None:
+        _process = _Process()
+    for order in orders:
+        # Orders are pickled by our own driver and come over Spark's authenticated channel.
+        task = Task(pickle.loads(order), _process.warm)  # noqa: S301
+        yield json.dumps(_process.loop.run_until_complete(task.run()))
+
+
+def warm_up(_: Iterator[int]) -> Iterator[int]:
+    """Start a worker and import everything before the first epoch counts."""
+    time.sleep(0.3)
+    yield os.getpid()
+
+
+class Task:
+    """One attempt at one order."""
+
+    def __init__(self, order: Order, warm: Warm) -> None:
+        self._order = order
+        self._warm = warm
+        self._attempt = uuid.uuid4().hex
+        self._parent = os.getppid()
+        self._heard = time.monotonic()
+        self._line: Line | None = None
+        self._reported: set[str] = set()
+
+    async def run(self) -> dict[str, Any]:
+        slot = Slot(self._order.plan, self._warm, self._attempt)
+        try:
+            host, port = self._order.host, self._order.port
+            self._line = await asyncio.wait_for(Line.dial(host, port), SILENCE_SECONDS)
+        except (OSError, TimeoutError):
+            self._line = None
+        helpers = [asyncio.create_task(self._talk(slot)), asyncio.create_task(self._watch(slot))]
+        try:
+            await slot.run()
+            self._report(slot)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            if self._line is not None:
+                await self._line.close()
+        return {"epoch": self._order.epoch, "slot": self._order.slot, "lanes": [_row(life) for life in slot.lives.values()]}
+
+    async def _talk(self, slot: Slot) -> None:
+        order, line = self._order, self._line
+        keys = list(slot.lives)
+        if line is None:
+            slot.go(keys, False, {})
+            return
+        line.send(words.hello(order.token, order.epoch, order.slot, self._attempt, os.getpid()))
+        try:
+            await asyncio.wait_for(slot.prepare(), SILENCE_SECONDS)
+        except (HeliographError, TimeoutError):
+            pass  # attach meets the same trouble and says so, lane by lane
+        line.send(words.ready(keys))
+        while (message := await line.receive()) is not None:
+            self._heard = time.monotonic()
+            match message["kind"]:
+                case "go":
+                    entries = {key: _entry(text) for key, text in message["entries"].items()}
+                    slot.go(message["lanes"], message["alone"], entries)
+                case "release":
+                    slot.release(message["lanes"])
+                case "stop":
+                    slot.stop()
+        slot.stop()
+
+    async def _watch(self, slot: Slot) -> None:
+        """Deadline, parent, driver, reports."""
+        deadline = time.monotonic() + self._order.seconds
+        reported = time.monotonic()
+        while True:
+            await asyncio.sleep(0.02)
+            now = time.monotonic()
+            self._say_released(slot)
+            if os.getppid() != self._parent:
+                # The daemon is gone and with it whoever would stop this worker: two copies must not go on for long.
+                os._exit(1)
+            if now > deadline or (self._line is not None and now - self._heard > SILENCE_SECONDS):
+                slot.stop()
+            if now - reported >= _REPORT_SECONDS:
+                reported = now
+                self._report(slot)
+
+    def _say_released(self, slot: Slot) -> None:
+        if self._line is None:
+            return
+        for key, life in slot.lives.items():
+            if life.released and key not in self._reported:
+                self._reported.add(key)
+                entry = life.run.entry(0)
+                self._line.send(words.released(key, None if entry is None else encode_entry(entry).decode()))
+
+    def _report(self, slot: Slot) -> None:
+        self._say_released(slot)
+        if self._line is not None:
+            about = {"memory_peak": slot.memory.peak, "process": os.getpid()}
+            self._line.send(words.report([_row(life, take=True) for life in slot.lives.values()], about))
+
+
+def _entry(text: str) -> LedgerEntry:
+    return decode_entry(text.encode())
+
+
+def _row(life: LaneLife, take: bool = False) -> dict[str, Any]:
+    """A lane as the driver sees it; `take` hands over notes and latencies, so that each is told once."""
+    run = life.run
+    entry = run.acked
+    row = {
+        "lane": run.lane.id.key,
+        "state": str(run.state),
+        "reason": run.reason,
+        "since_ms": run.since_ms,
+        "position": run.position(),
+        "source_end": run.source_end,
+        "high_watermark": run.high_watermark,
+        "log_start": run.log_start,
+        "target_next": run.target_next if run.target_next is not None else (entry.target_next if entry else -1),
+        "generation": entry.generation if entry else -1,
+        "producer_id": entry.identity.producer_id if entry else -1,
+        "producer_epoch": entry.identity.producer_epoch if entry else -1,
+        "guard": str(life.guard),
+        "finished": life.finished,
+        "counts": asdict(run.counts),
+    }
+    if take:
+        row["latency_ms"] = run.latency_ms[:: max(1, len(run.latency_ms) // _LATENCIES_PER_REPORT)]
+        row["notes"] = life.notes
+        run.latency_ms, life.notes = [], []
+    return row

@@ -1,0 +1,102 @@
+"""The line between a task and the driver: one TCP connection per task, one JSON object per line, both ways.
+
+Task to driver: hello, ready, report (once a second), released.  Driver to task: go, release, stop, ping (once a second).
+The messages are written down here as constructors, so that both ends agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+Message = dict[str, Any]
+
+_LIMIT = 64 << 20
+SILENCE_SECONDS = 10.0
+PING_SECONDS = 1.0
+
+
+def hello(token: str, epoch: int, slot: int, attempt: str, process: int) -> Message:
+    return {"kind": "hello", "token": token, "epoch": epoch, "slot": slot, "attempt": attempt, "process": process}
+
+
+def ready(lanes: Sequence[str]) -> Message:
+    return {"kind": "ready", "lanes": list(lanes)}
+
+
+def report(lanes: Sequence[Mapping[str, Any]], slot: Mapping[str, Any]) -> Message:
+    return {"kind": "report", "lanes": list(lanes), "slot": dict(slot)}
+
+
+def released(lane: str, entry: str | None) -> Message:
+    return {"kind": "released", "lane": lane, "entry": entry}
+
+
+def go(lanes: Sequence[str], alone: bool, entries: Mapping[str, str]) -> Message:
+    return {"kind": "go", "lanes": list(lanes), "alone": alone, "entries": dict(entries)}
+
+
+def release(lanes: Sequence[str]) -> Message:
+    return {"kind": "release", "lanes": list(lanes)}
+
+
+def stop() -> Message:
+    return {"kind": "stop"}
+
+
+def ping() -> Message:
+    return {"kind": "ping"}
+
+
+class Line:
+    """One end of the line."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def dial(cls, host: str, port: int) -> Line:
+        reader, writer = await asyncio.open_connection(host, port, limit=_LIMIT)
+        return cls(reader, writer)
+
+    def send(self, message: Message) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    async def receive(self) -> Message | None:
+        """The next message; None when the other end is gone."""
+        try:
+            text = await self._reader.readline()
+        except (OSError, ValueError):
+            return None
+        if not text.endswith(b"\n"):
+            return None
+        message: Message = json.loads(text)
+        return message
+
+    def peer(self) -> str:
+        return str(self._writer.get_extra_info("peername"))
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def serve(host: str, handle: Callable[[Line], Awaitable[None]]) -> tuple[asyncio.Server, int]:
+    """Listen on a free port; `handle` runs once per task that dials in."""
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(reader, writer)
+        try:
+            await handle(line)
+        finally:
+            await line.close()
+
+    server = await asyncio.start_server(accepted, host, 0, limit=_LIMIT)
+    port: int = server.sockets[0].getsockname()[1]
+    return server, port

@@ -1,0 +1,122 @@
+"""Create and stop the Spark session: the settings that an application of long Python tasks needs, and silence.
+
+Driver only. Why each setting is there: docs/decisions/0003-spark-settings.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from tempfile import gettempdir
+
+from pyspark import SparkConf, SparkContext
+
+import heliograph
+from heliograph.errors import SetupError
+
+_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
+_SETTINGS = {
+    "spark.app.name": "heliograph",
+    "spark.driver.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.python.task.killTimeout": "100ms",
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.speculation": "false",
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.task.maxFailures": "4",
+}
+_TASK_ATTEMPTS = 4
+
+
+def local_master(slots: int) -> str:
+    """Room for two epochs at a time, and retries: plain local[n] fails a whole job with its first lost worker."""
+    return f"local[{2 * slots},{_TASK_ATTEMPTS}]"
+
+
+def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkContext:
+    """A context on `master`; what the JVM prints goes to `log`. SetupError where it does not come up."""
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    conf = SparkConf(loadDefaults=True).setMaster(master)
+    for name, value in {**_SETTINGS, **settings}.items():
+        conf.set(name, value)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
+    with as_file(files("heliograph.spark") / "log4j2.properties") as quiet:
+        options = f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {settings.get('spark.driver.extraJavaOptions', '')}"
+        conf.set("spark.driver.extraJavaOptions", options.strip())
+        try:
+            with _stderr_to(log):
+                context = SparkContext(conf=conf)
+        except Exception as error:  # noqa: BLE001  Py4J raises many kinds; here they all mean: no session
+            forget_session()
+            raise SetupError(f"Spark did not start on {master}: {_first_line(error)}; see {log}") from error
+    context.setLogLevel("OFF")
+    if not master.startswith("local"):
+        context.addPyFile(_package_zip())
+    return context
+
+
+def stop_session(context: SparkContext) -> None:
+    with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped
+        context.stop()
+    forget_session()
+
+
+def forget_session() -> None:
+    """Forget a JVM so that the next context starts another; PySpark keeps one per process for ever otherwise."""
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        process = getattr(gateway, "proc", None)
+        with contextlib.suppress(Exception):  # its JVM may be gone
+            gateway.shutdown()
+        if process is not None:
+            process.stdin.close()
+            with contextlib.suppress(Exception):  # killed below if it does not leave by itself
+                process.wait(3)
+            process.kill()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+
+
+@contextlib.contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """The JVM inherits our standard error; its warnings are not for the person at the terminal."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = os.dup(2)
+    with log.open("ab") as stream:
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _package_zip() -> str:
+    """The package for executors that do not have it; its dependencies must be installed there."""
+    root = Path(heliograph.__file__).parent
+    target = Path(gettempdir()) / f"heliograph-{os.getpid()}.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in root.rglob("*.py"):
+            archive.write(path, path.relative_to(root.parent))
+    return str(target)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

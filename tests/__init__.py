@@ -1,0 +1,1 @@
+"""The suite: unit and property (no network), integration and chaos (real brokers, a real Spark), bench."""

@@ -1,0 +1,34 @@
+"""For every test: Hypothesis profiles, the order of the folders, and real brokers for those that ask for them.
+
+The broker fixtures are imported here and not in the folders that use them, so that integration and chaos share one pair.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.clusters import kafka_jars, new_cluster, two_clusters, unique
+
+__all__ = ["kafka_jars", "new_cluster", "two_clusters", "unique"]
+
+FOLDERS = ("src", "unit", "property", "integration", "chaos")
+"""Cheap tests first: what is wrong in a pure function should not be found by killing brokers."""
+
+# No deadline: the machine is shared with brokers. `thorough` is for a longer look: HYPOTHESIS_PROFILE=thorough.
+settings.register_profile("default", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("thorough", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the random order inside a folder (pytest-randomly shuffles first), put the folders in theirs."""
+    items.sort(key=_folder)
+
+
+def _folder(item: pytest.Item) -> int:
+    parts = item.path.relative_to(item.config.rootpath).parts
+    return next((place for place, folder in enumerate(FOLDERS) if folder in parts[:2]), len(FOLDERS))

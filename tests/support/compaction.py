@@ -1,0 +1,82 @@
+"""Compacted topics that the broker's cleaner has really cleaned: offsets with gaps inside their batches."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from tests.support.topics import ANSWER_SECONDS, admin, ends, starts
+from tests.support.waiting import wait_until
+from tests.support.writers import Sample, write
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "100",
+    "max.compaction.lag.ms": "100",
+    "min.compaction.lag.ms": "0",
+    "delete.retention.ms": "60000",
+}
+"""Topic settings with which the cleaner comes within seconds."""
+
+_NEVER_MS = str((1 << 63) - 1)
+
+
+def write_compacted(
+    bootstrap: str, topic: str, rounds: int = 20, keys: int = 50, *, keep_cleaning: bool = False
+) -> int:
+    """Write the same keys again and again, wait until the cleaner has left gaps; how many records are still there.
+
+    The topic has one partition and the settings COMPACTED. Afterwards the cleaner leaves it alone, so that it can be
+    compared with a copy, unless `keep_cleaning`.
+    """
+    chunk = [Sample(b"", b"key-%d" % key) for key in range(keys)]
+    for number in range(rounds):
+        # A third of the keys sits out each round, so survivors are scattered over the batches.
+        records = [Sample(b"round %d" % number, s.key) for place, s in enumerate(chunk) if (place + number) % 3]
+        write(bootstrap, topic, records, "lz4")
+    wait_until(lambda: _is_cleaned(bootstrap, topic), f"the cleaner has cleaned {topic}", every=0.5)
+    if not keep_cleaning:
+        stop_cleaning(bootstrap, topic)
+    return count_records(bootstrap, topic)
+
+
+def _is_cleaned(bootstrap: str, topic: str) -> bool:
+    # The active segment is never cleaned, and it is rolled only by the next record after segment.ms.
+    write(bootstrap, topic, [Sample(b"tick", b"tick")])
+    span = ends(bootstrap, topic)[0] - starts(bootstrap, topic)[0]
+    return count_records(bootstrap, topic) < span // 2
+
+
+def stop_cleaning(bootstrap: str, topic: str) -> None:
+    """No record of the topic is old enough to be cleaned from now on."""
+    entries = [
+        ConfigEntry(name, _NEVER_MS, incremental_operation=AlterConfigOpType.SET)
+        for name in ("max.compaction.lag.ms", "min.compaction.lag.ms")
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    client = admin(bootstrap)
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(ANSWER_SECONDS)
+
+
+def count_records(bootstrap: str, topic: str, partition: int = 0) -> int:
+    """Records a client gets from the partition, which is less than its offsets span once it has been cleaned."""
+    client = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "count", "enable.partition.eof": True, "fetch.wait.max.ms": 20}
+    )
+    client.assign([TopicPartition(topic, partition, 0)])
+    count = 0
+    try:
+        while True:
+            message = client.poll(ANSWER_SECONDS)
+            assert message is not None, f"{topic}-{partition} did not end within {ANSWER_SECONDS:.0f} s"
+            error = message.error()
+            if error is None:
+                count += 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return count
+            else:
+                raise AssertionError(error.str())
+    finally:
+        client.close()

@@ -1,0 +1,197 @@
+"""The mirror as a user starts it: `.venv/bin/heliograph run FILE ...` as a process, with its whole family in view."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from tests.support.waiting import wait_until
+
+STOP_SECONDS = 60.0
+
+
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """A properties file with these lines, in this order."""
+    path.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
+    return path
+
+
+def two_cluster_settings(source: str, target: str, topics: str, **more: str) -> dict[str, str]:
+    """MirrorMaker 2's lines for one flow A->B; `more` has `_` for `.` and wins."""
+    settings = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source,
+        "B.bootstrap.servers": target,
+        "A->B.enabled": "true",
+        "A->B.topics": topics,
+        "B->A.enabled": "false",
+        "replication.factor": "1",
+    }
+    return settings | {name.replace("_", "."): value for name, value in more.items()}
+
+
+class HeliographRun:
+    """One `heliograph run`. Inside `with` it runs; at the end its whole family is dead."""
+
+    def __init__(self, properties: Path, *options: str, environ: Mapping[str, str] | None = None) -> None:
+        program = Path(sys.executable).with_name("heliograph")
+        self._command = [str(program), "run", str(properties), *options]
+        self._environ = dict(environ) if environ is not None else None
+        number = sum(1 for _ in properties.parent.glob(f"{properties.stem}*.out"))
+        self.stdout = properties.with_name(f"{properties.stem}-{number}.out")
+        self.stderr = properties.with_name(f"{properties.stem}-{number}.err")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._seen: dict[int, psutil.Process] = {}
+
+    def start(self) -> Self:
+        with self.stdout.open("wb") as out, self.stderr.open("wb") as err:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=self._environ,
+                start_new_session=True,
+            )
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self._started().pid
+
+    @property
+    def output(self) -> str:
+        """Everything it has printed so far, both streams."""
+        return self.stdout.read_text(errors="replace") + self.stderr.read_text(errors="replace")
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._started().poll()
+
+    def wait_for_text(self, text: str, timeout_seconds: float = 60.0) -> None:
+        """Return when it has printed `text`; fail with what it printed when it ends or the time is over."""
+
+        def printed() -> bool:
+            if text in self.output:
+                return True
+            assert self.exit_status is None, f"ended with {self.exit_status} before {text!r}:\n{self.output}"
+            return False
+
+        wait_until(printed, f"heliograph printed {text!r}", timeout_seconds)
+
+    def wait(self, timeout_seconds: float = 120.0) -> int:
+        """Its exit status, once it ends by itself."""
+        try:
+            return self._started().wait(timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"heliograph still runs after {timeout_seconds:.0f} s:\n{self.output}") from error
+
+    def terminate(self, timeout_seconds: float = STOP_SECONDS) -> int:
+        """SIGTERM, and its exit status."""
+        self._family()
+        self._started().send_signal(signal.SIGTERM)
+        return self.wait(timeout_seconds)
+
+    def kill(self) -> None:
+        """kill -9 of the driver's Python process alone; what it leaves behind must end by itself."""
+        self._family()
+        self._started().kill()
+        self._started().wait()
+
+    def kill_tree(self) -> None:
+        """kill -9 of the driver, its JVM and all Python workers. Idempotent."""
+        family = self._family()
+        for process in family:
+            _kill(process)
+        if self._process is not None:
+            self._process.wait()
+        psutil.wait_procs(family, timeout=10)
+
+    def jvms(self) -> list[int]:
+        """Process ids of Spark's JVMs."""
+        return [process.pid for process in self._family() if _name(process) == "java"]
+
+    def daemons(self) -> list[int]:
+        """Process ids of pyspark's daemons: the parents of the Python workers."""
+        return [process.pid for process in self._family() if _is_daemon(process) and not _is_daemon(_parent(process))]
+
+    def workers(self) -> list[int]:
+        """Process ids of the Python workers that the daemons forked."""
+        return [process.pid for process in self._family() if _is_daemon(process) and _is_daemon(_parent(process))]
+
+    def survivors(self) -> list[int]:
+        """Process ids of everything that was ever seen of its family and still lives."""
+        return [process.pid for process in self._seen.values() if _lives(process)]
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill_tree()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "start() comes first"
+        return self._process
+
+    def _family(self) -> list[psutil.Process]:
+        """The living processes of the family; those that lost their parent are still known from earlier looks."""
+        roots = [process for process in self._seen.values() if _lives(process)]
+        if self._process is not None and self._process.poll() is None:
+            roots.append(psutil.Process(self._process.pid))
+        for root in roots:
+            self._seen.setdefault(root.pid, root)
+            for child in _children(root):
+                self._seen.setdefault(child.pid, child)
+        return [process for process in self._seen.values() if _lives(process)]
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _parent(process: psutil.Process) -> psutil.Process | None:
+    try:
+        return process.parent()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _name(process: psutil.Process | None) -> str:
+    try:
+        return process.name() if process else ""
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _is_daemon(process: psutil.Process | None) -> bool:
+    """Workers are forks of the daemon and have its command line."""
+    try:
+        return process is not None and "pyspark.daemon" in process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return

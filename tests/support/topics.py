@@ -1,0 +1,87 @@
+"""Topics on a test cluster through confluent-kafka: create, grow, ends, DeleteRecords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+from tests.support.waiting import wait_until
+
+ANSWER_SECONDS = 30.0
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """Keep the client in a variable until the futures it gave are done: they never end once it is collected."""
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
+) -> str:
+    """Create the topic, return its name once every partition has a leader."""
+    client = admin(bootstrap)
+    wanted = NewTopic(topic, partitions, replicas, config=dict(config or {}))
+    client.create_topics([wanted])[topic].result(ANSWER_SECONDS)
+    wait_until(lambda: _led(client, topic) == partitions, f"all {partitions} partitions of {topic} have a leader")
+    return topic
+
+
+def _led(client: AdminClient, topic: str) -> int:
+    found = client.list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
+    return sum(1 for partition in found.partitions.values() if partition.leader >= 0) if found else 0
+
+
+def topic_names(bootstrap: str) -> set[str]:
+    return set(admin(bootstrap).list_topics(timeout=ANSWER_SECONDS).topics)
+
+
+def partition_count(bootstrap: str, topic: str) -> int:
+    """0 while the topic does not exist."""
+    found = admin(bootstrap).list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
+    return len(found.partitions) if found else 0
+
+
+def add_partitions(bootstrap: str, topic: str, total: int) -> None:
+    client = admin(bootstrap)
+    client.create_partitions([NewPartitions(topic, total)])[topic].result(ANSWER_SECONDS)
+    wait_until(lambda: _led(client, topic) == total, f"all {total} partitions of {topic} have a leader")
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    client = admin(bootstrap)
+    client.delete_topics([topic])[topic].result(ANSWER_SECONDS)
+    wait_until(lambda: topic not in topic_names(bootstrap), f"{topic} is gone")
+
+
+def starts(bootstrap: str, topic: str) -> dict[int, int]:
+    """Log start offsets by partition."""
+    return _offsets(bootstrap, topic, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+
+
+def ends(bootstrap: str, topic: str) -> dict[int, int]:
+    """High watermarks by partition."""
+    return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+
+def stable_ends(bootstrap: str, topic: str) -> dict[int, int]:
+    """Last stable offsets by partition."""
+    return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
+
+def _offsets(bootstrap: str, topic: str, spec: OffsetSpec, isolation: IsolationLevel) -> dict[int, int]:
+    count = partition_count(bootstrap, topic)
+    wanted = {TopicPartition(topic, partition): spec for partition in range(count)}
+    if not wanted:
+        return {}
+    client = admin(bootstrap)
+    found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
+    return {where.partition: future.result(ANSWER_SECONDS).offset for where, future in found.items()}
+
+
+def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:
+    """Move the log start to `before`, which may lie in the middle of a batch."""
+    client = admin(bootstrap)
+    for future in client.delete_records([TopicPartition(topic, partition, before)]).values():
+        future.result(ANSWER_SECONDS)

@@ -1,0 +1,449 @@
+"""Files as people write them: settings, warnings, and all faults at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.load import load, load_file
+from heliograph.errors import ConfigError
+from heliograph.model.clusters import Cluster, Flow
+
+BASE = """\
+clusters = A, B
+A.bootstrap.servers = a1:9092, a2:9092
+B.bootstrap.servers = b1:9092
+A->B.enabled = true
+"""
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+TRIANGLE = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n"
+
+
+def loaded(*lines: str) -> Settings:
+    return load(BASE + "\n".join(lines), "mm2.properties")
+
+
+def flow(*lines: str) -> FlowSettings:
+    return loaded(*lines).flows[0]
+
+
+def faults(text: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        load(text, "mm2.properties")
+    return caught.value.faults
+
+
+def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
+    settings = load(BASE, "mm2.properties")
+    a = Cluster("A", ("a1:9092", "a2:9092"))
+    b = Cluster("B", ("b1:9092",))
+    assert settings.path == "mm2.properties"
+    assert settings.clusters == {"A": a, "B": b}
+    assert settings.warnings == ()
+    assert settings.flows == (
+        FlowSettings(
+            flow=Flow("A", "B"),
+            source=a,
+            target=b,
+            enabled=True,
+            topics=(".*",),
+            topics_exclude=(r"mm2.*\.internal", r".*\.replica", "__.*"),
+            policy="default",
+            separator=".",
+            internal_separator_enabled=True,
+            replication_factor=2,
+            config_properties_exclude=(
+                r"follower\.replication\.throttled\.replicas",
+                r"leader\.replication\.throttled\.replicas",
+                r"message\.timestamp\.difference\.max\.ms",
+                r"log\.message\.timestamp\.before\.max\.ms",
+                r"log\.message\.timestamp\.after\.max\.ms",
+                r"message\.timestamp\.type",
+                r"unclean\.leader\.election\.enable",
+                r"min\.insync\.replicas",
+            ),
+            use_defaults_from="target",
+            refresh_topics_enabled=True,
+            refresh_topics_interval_s=600,
+            heartbeats_replication_enabled=True,
+            isolation="read_committed",
+            start="earliest",
+            fetch_max_bytes=52428800,
+            fetch_max_partition_bytes=1048576,
+            fetch_max_wait_ms=500,
+            fetch_min_bytes=1,
+            source_client=(),
+            target_client=(),
+        ),
+    )
+
+
+def test_the_engine_has_heliographs_defaults() -> None:
+    engine = load(BASE, "mm2.properties").engine
+    assert (engine.epoch_seconds, engine.slots, engine.slot_memory_bytes, engine.master) == (45, 0, 67108864, "")
+    assert (engine.takeover_wait_seconds, engine.ledger_interval_ms, engine.topics_replication_factor) == (90, 1000, 0)
+    assert (engine.request_timeout_ms, engine.lane_retry_backoff_ms, engine.lane_retry_backoff_max_ms) == (
+        30000,
+        1000,
+        60000,
+    )
+    assert (engine.merge_below_bytes, engine.merge_target_bytes, engine.in_flight_batches) == (4096, 1048576, 5)
+    assert (engine.telemetry_interval_ms, engine.spark) == (1000, ())
+
+
+def test_the_engines_options_are_read() -> None:
+    engine = loaded("epoch.seconds = 5", "slots=2", "master = spark://m:7077", "spark.b = 2", "spark.a = 1").engine
+    assert (engine.epoch_seconds, engine.slots, engine.master) == (5, 2, "spark://m:7077")
+    assert engine.spark == (("spark.a", "1"), ("spark.b", "2"))
+
+
+def test_a_flows_options_are_read_and_win_over_the_top_level() -> None:
+    settings = flow(
+        "topics = x",
+        "A->B.topics = orders, pay-.*",
+        "topics.exclude =",
+        "replication.factor = 3",
+        "A->B.replication.factor = -1",
+        "replication.policy.separator = _",
+        "A->B.replication.policy.internal.topic.separator.enabled = false",
+        "A->B.use.defaults.from = source",
+        "refresh.topics.enabled = FALSE",
+        "A->B.refresh.topics.interval.seconds = 5",
+        "heartbeats.replication.enabled = false",
+        "A->B.config.properties.exclude = retention.*",
+    )
+    assert settings.topics == ("orders", "pay-.*")
+    assert settings.topics_exclude == ()
+    assert settings.replication_factor == -1
+    assert (settings.separator, settings.internal_separator_enabled) == ("_", False)
+    assert settings.use_defaults_from == "source"
+    assert (settings.refresh_topics_enabled, settings.refresh_topics_interval_s) == (False, 5)
+    assert not settings.heartbeats_replication_enabled
+    assert settings.config_properties_exclude == ("retention.*",)
+
+
+def test_identity_policy_is_read() -> None:
+    assert flow(IDENTITY).policy == "identity"
+
+
+# Each of these was run through MirrorMakerConfig and MirrorSourceConfig of Kafka 4.3.1.
+@pytest.mark.parametrize(
+    ("lines", "isolation"),
+    [
+        ([], "read_committed"),
+        (["A.consumer.isolation.level = read_uncommitted"], "read_uncommitted"),
+        (["A->B.consumer.isolation.level = READ_UNCOMMITTED"], "read_uncommitted"),
+        (["B.consumer.isolation.level = read_uncommitted"], "read_committed"),
+        (["consumer.isolation.level = read_uncommitted"], "read_committed"),
+        (["source.consumer.isolation.level = read_uncommitted"], "read_committed"),
+        (
+            ["A.consumer.isolation.level = read_committed", "A->B.consumer.isolation.level = read_uncommitted"],
+            "read_committed",
+        ),
+        (
+            ["A.consumer.isolation.level = read_committed", "A->B.source.consumer.isolation.level = read_uncommitted"],
+            "read_uncommitted",
+        ),
+    ],
+)
+def test_consumer_options_follow_the_prefix_rules(lines: list[str], isolation: str) -> None:
+    assert flow(*lines).isolation == isolation
+
+
+def test_fetch_options_and_the_start_are_read() -> None:
+    settings = flow(
+        "A.consumer.auto.offset.reset = latest",
+        "A.consumer.fetch.max.bytes = 2048",
+        "A->B.consumer.max.partition.fetch.bytes = 4096",
+        "A.consumer.fetch.max.wait.ms = 7",
+        "A.consumer.fetch.min.bytes = 9",
+    )
+    assert settings.start == "latest"
+    assert (settings.fetch_max_bytes, settings.fetch_max_partition_bytes) == (2048, 4096)
+    assert (settings.fetch_max_wait_ms, settings.fetch_min_bytes) == (7, 9)
+
+
+KEY = "ssl.truststore.location"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reader", "writer", "admin_a", "admin_b"),
+    [
+        ([f"{KEY} = T"], "T", "T", "T", "T"),
+        ([f"{KEY} = T", f"A.{KEY} = A", f"B.{KEY} = B"], "A", "B", "A", "B"),
+        (
+            [f"A.{KEY} = A", f"A.consumer.{KEY} = AC", f"B.admin.{KEY} = BA", f"B.producer.{KEY} = BP"],
+            "AC",
+            "BP",
+            "A",
+            "BA",
+        ),
+        ([f"A->B.{KEY} = F"], None, None, None, None),
+        ([f"A->B.source.cluster.{KEY} = FC", f"A.{KEY} = A"], "A", None, "A", None),
+        ([f"A->B.source.cluster.{KEY} = FC"], "FC", None, None, None),
+        ([f"A->B.consumer.{KEY} = FC", f"A.{KEY} = A"], "A", None, "A", None),
+        ([f"A->B.consumer.{KEY} = FC", f"A->B.source.cluster.{KEY} = FCL"], "FC", None, None, None),
+        ([f"consumer.{KEY} = TC", f"producer.{KEY} = TP", f"admin.{KEY} = TA"], None, None, None, None),
+        ([f"B.producer.{KEY} = BP", f"A->B.producer.override.{KEY} = FP"], None, "FP", None, None),
+        ([f"A->B.source.consumer.{KEY} = FS", f"A.consumer.{KEY} = AC"], "FS", None, None, None),
+    ],
+)
+def test_security_keys_follow_the_prefix_rules(
+    lines: list[str], reader: str | None, writer: str | None, admin_a: str | None, admin_b: str | None
+) -> None:
+    settings = loaded(*lines)
+    found = settings.flows[0]
+    clients = (found.source_client, found.target_client, found.source.client, found.target.client)
+    assert [dict(client).get(KEY) for client in clients] == [reader, writer, admin_a, admin_b]
+
+
+def test_admin_keys_join_the_clusters_client_without_their_prefix() -> None:
+    client = loaded("B.admin.client.id = me", "B.security.protocol = plaintext").clusters["B"].client
+    assert client == (("client.id", "me"), ("security.protocol", "plaintext"))
+
+
+def test_addresses_at_the_top_level_are_a_fallback() -> None:
+    settings = load(
+        "clusters=A,B\nbootstrap.servers=x:1\nA.bootstrap.servers=SSL://a:1\nA->B.enabled=true", "mm2.properties"
+    )
+    assert settings.clusters["A"].bootstrap == ("a:1",)
+    assert settings.clusters["B"].bootstrap == ("x:1",)
+
+
+def test_a_cluster_that_no_flow_uses_needs_no_address() -> None:
+    settings = load(BASE.replace("A, B", "A, B, C"), "mm2.properties")
+    assert settings.clusters["C"] == Cluster("C", ())
+
+
+def test_flows_stand_in_the_order_of_clusters() -> None:
+    settings = loaded("B->A.enabled = true", "B->A.topics = x")
+    assert [s.flow.name for s in settings.flows] == ["A->B", "B->A"]
+    assert [s.topics for s in settings.flows] == [(".*",), ("x",)]
+
+
+def test_enabled_at_the_top_level_counts_where_mirrormaker_2_runs_the_pair() -> None:
+    both = load(BASE.replace("A->B.enabled", "enabled"), "mm2.properties")
+    assert [s.flow.name for s in both.flows] == ["A->B", "B->A"]
+    one = loaded("enabled = true", "B->A.emit.heartbeats.enabled = false")
+    assert [s.flow.name for s in one.flows] == ["A->B"]
+
+
+def test_aliases_may_hold_dots_and_dashes() -> None:
+    text = "clusters = eu.west-1, eu\neu.west-1.bootstrap.servers=a:1\neu.bootstrap.servers=b:1\neu.west-1->eu.enabled=true"
+    settings = load(text, "mm2.properties")
+    assert settings.flows[0].flow == Flow("eu.west-1", "eu")
+    assert settings.clusters["eu"].bootstrap == ("b:1",)
+
+
+def test_values_of_config_providers_are_left_as_they_are() -> None:
+    client = dict(loaded("A.sasl.jaas.config = ${file:/etc/secret:jaas}").clusters["A"].client)
+    assert client["sasl.jaas.config"] == "${file:/etc/secret:jaas}"
+
+
+# Warnings
+
+
+def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_instead() -> None:
+    assert loaded("A->B.sync.topic.acls.enabled = true").warnings == (
+        "mm2.properties:5: A->B.sync.topic.acls.enabled is not served in this version: no ACLs are copied",
+    )
+    assert loaded("B.producer.compression.type = zstd").warnings == (
+        "mm2.properties:5: B.producer.compression.type is not served in this version: batches keep their codec",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tasks.max",
+        "offset.flush.interval.ms",
+        "B.offset.storage.replication.factor",
+        "A->B.producer.override.retries",
+        "A.consumer.max.poll.records",
+    ],
+)
+def test_every_place_of_an_unserved_option_brings_the_warning(name: str) -> None:
+    (warning,) = loaded(f"{name} = 3").warnings
+    assert warning.startswith(f"mm2.properties:5: {name} is not served in this version: ")
+
+
+def test_an_option_where_mirrormaker_2_drops_it_brings_one_warning_that_says_where_it_is_read() -> None:
+    assert loaded("use.defaults.from = source", "A.topics = x").warnings == (
+        "mm2.properties:5: use.defaults.from has no effect here; it is read as A->B.use.defaults.from",
+        "mm2.properties:6: A.topics has no effect here; it is read as topics or A->B.topics",
+    )
+
+
+def test_an_unknown_name_brings_one_warning_without_its_value() -> None:
+    assert loaded("my.setting = s3cret").warnings == ("mm2.properties:5: my.setting is not an option and is not read",)
+    assert loaded("C.bootstrap.servers = c:1").warnings == (
+        "mm2.properties:5: C.bootstrap.servers is not an option and is not read; C is not one of clusters",
+    )
+
+
+def test_a_repeated_name_counts_with_its_last_value_and_brings_one_warning() -> None:
+    settings = loaded("A->B.topics = x", "A->B.topics = y")
+    assert settings.flows[0].topics == ("y",)
+    assert settings.warnings == ("mm2.properties:6: A->B.topics was already set in line 5; this one counts",)
+
+
+def test_warnings_stand_in_the_order_of_lines() -> None:
+    lines = [int(w.split(":")[1]) for w in loaded("tasks.max = 2", "foo = 1", "tasks.max = 3", "bar = 1").warnings]
+    assert lines == sorted(lines)
+
+
+# Faults
+
+
+def test_all_faults_come_at_once_each_with_line_option_and_allowed_values() -> None:
+    text = """\
+clusters = A, B
+A.bootstrap.servers = a
+A->B.enabled = true
+A->B.replication.factor = many
+A->B.topics = a(b
+A->B.replication.policy.class = com.example.Policy
+epoch.seconds = 60
+on.data.loss = fail
+X->B.enabled = true
+A->Y.topics = x
+A->B.topic = x
+a = \\u12
+security.protocol = SSL
+"""
+    prefix = "org.apache.kafka.connect.mirror."
+    assert faults(text) == (
+        "mm2.properties:2: A.bootstrap.servers = a: expected a list of host:port with ports from 1 to 65535, "
+        "split on commas",
+        "mm2.properties:4: A->B.replication.factor = many: expected a whole number of at least 1 or -1",
+        "mm2.properties:5: A->B.topics = a(b: expected a list of names or Java regular expressions, split on commas; "
+        "bad regular expression a(b: a group is not closed",
+        f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy "
+        f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)",
+        "mm2.properties:7: epoch.seconds = 60: expected a whole number from 2 to 50 (seconds)",
+        "mm2.properties:8: on.data.loss = fail: expected continue, the only value that this version serves",
+        "mm2.properties:9: X->B.enabled: X is not one of clusters (A, B)",
+        "mm2.properties:10: A->Y.topics: Y is not one of clusters (A, B)",
+        "mm2.properties:11: A->B.topic is not an option; did you mean A->B.topics?",
+        "mm2.properties:12: malformed \\uXXXX escape: expected four hexadecimal digits after \\u",
+        "mm2.properties:13: security.protocol = SSL: expected PLAINTEXT, the only value that this version serves",
+        "mm2.properties: B.bootstrap.servers is missing: expected a list of host:port with ports from 1 to 65535, "
+        "split on commas",
+    )
+
+
+def test_a_file_without_clusters_says_so_once() -> None:
+    (fault,) = faults("A->B.enabled = true\nA.bootstrap.servers = a:1")
+    assert fault.startswith("mm2.properties: clusters is missing: expected a list of aliases")
+
+
+def test_empty_clusters_are_a_fault_of_their_line() -> None:
+    (fault,) = faults("clusters =")
+    assert fault.startswith("mm2.properties:1: clusters = : expected a list of aliases")
+
+
+def test_an_alias_with_other_characters_is_a_fault() -> None:
+    found = faults("clusters = A, B C\nA.bootstrap.servers = a:1")
+    assert "letters, digits, '.', '_' and '-'" in found[0]
+
+
+def test_a_file_without_an_enabled_flow_says_how_to_enable_one() -> None:
+    text = BASE.replace("A->B.enabled = true", "A->B.enabled = false")
+    assert faults(text) == ("mm2.properties: no flow is enabled: write A->B.enabled = true",)
+    assert faults("clusters = A") == (
+        "mm2.properties: no flow is enabled: add a second alias to clusters, then write A->ALIAS.enabled = true",
+    )
+
+
+def test_a_bad_value_of_enabled_is_one_fault() -> None:
+    assert faults(BASE.replace("true", "maybe")) == ("mm2.properties:4: A->B.enabled = maybe: expected true or false",)
+
+
+def test_a_flow_with_blanks_is_explained() -> None:
+    (fault,) = faults(BASE + "A -> B.topics = x")
+    assert fault == "mm2.properties:5: A -> B.topics = x: write the flow without blanks, as in A->B.enabled = true"
+
+
+def test_a_flow_from_a_cluster_to_itself_is_refused() -> None:
+    assert faults(BASE + "A->A.enabled = true") == (
+        "mm2.properties:5: A->A.enabled: a flow needs two different clusters",
+    )
+
+
+def test_a_flow_without_an_option_is_refused() -> None:
+    assert faults(BASE + "A->B = x") == (
+        "mm2.properties:5: A->B: expected an option behind the flow, as in A->B.enabled = true",
+    )
+
+
+def test_unknown_names_are_faults_in_a_strict_file() -> None:
+    assert faults(BASE + "unknown.options = error\nmy.setting = 1\nC.bootstrap.servers = c:1") == (
+        "mm2.properties:6: my.setting is not an option (unknown.options = error)",
+        "mm2.properties:7: C.bootstrap.servers is not an option; C is not one of clusters (unknown.options = error)",
+    )
+
+
+def test_a_misspelt_secret_is_named_without_its_value() -> None:
+    (fault,) = faults(BASE + "A.sasl.jaas.confg = s3cret")
+    assert fault == "mm2.properties:5: A.sasl.jaas.confg is not an option; did you mean A.sasl.jaas.config?"
+
+
+def test_two_identity_flows_that_name_one_topic_of_one_target_are_refused() -> None:
+    text = TRIANGLE + IDENTITY + "A->C.enabled=true\nB->C.enabled=true\nA->C.topics=orders,x\nB->C.topics=orders,y"
+    (fault,) = faults(text)
+    assert fault.startswith("mm2.properties: A->C and B->C would both write orders on C: IdentityReplicationPolicy")
+    assert len(load(text + "\nB->C.topics.exclude = orders", "mm2.properties").flows) == 2
+    assert len(load(text.replace("orders,", "or.*,"), "mm2.properties").flows) == 2
+    assert len(load(text.replace("B->C.enabled", "B->A.enabled"), "mm2.properties").flows) == 2
+
+
+def test_identity_flows_in_a_circle_are_refused_once() -> None:
+    (fault,) = faults(BASE + IDENTITY + "B->A.enabled = true")
+    assert fault.startswith("mm2.properties: records of .* would circle for ever through A->B: ")
+    circle = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\n"
+    (fault,) = faults(circle)
+    assert "would circle for ever through A->B" in fault
+    assert len(load(circle + "C->A.topics = other", "mm2.properties").flows) == 3
+    assert len(load(circle.replace(IDENTITY, ""), "mm2.properties").flows) == 3
+
+
+def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:
+    text = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->B.enabled=true\n"
+    (fault,) = faults(text)
+    assert "through B->C" in fault
+
+
+# Files
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_bytes(b"\xef\xbb\xbf" + BASE.encode() + b"A.sasl.jaas.config = \xe9\\u20ac\n")
+    settings = load_file(str(path))
+    assert settings.path == str(path)
+    assert dict(settings.clusters["A"].client)["sasl.jaas.config"] == "\u00e9\u20ac"
+
+
+def test_a_missing_file_and_a_folder_are_faults(tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(ConfigError, match=re.escape(f"{path}: cannot be read: {why}")):
+            load_file(str(path))
+
+
+# What `heliograph config` shows
+
+
+def test_every_option_of_the_table_has_a_value_and_its_origin() -> None:
+    settings = loaded("A->B.topics = x", "tasks.max = 4", "A.ssl.key.password = p", "foo = 1", "A.topics = y")
+    values = {value.name: value for value in settings.values}
+    assert (values["A->B.topics"].value, values["A->B.topics"].origin) == ("x", "line 5")
+    assert (values["A->B.replication.factor"].value, values["A->B.replication.factor"].origin) == ("2", "default")
+    assert (values["tasks.max"].value, values["tasks.max"].origin) == ("4", "line 6")
+    assert (values["A.ssl.key.password"].value, values["A.ssl.key.password"].origin) == ("p", "line 7")
+    assert values["epoch.seconds"].origin == "default"
+    assert values["ssl.provider"].value == ""
+    assert "foo" not in values
+    assert "A.topics" not in values

@@ -1,0 +1,325 @@
+"""The ledger's keys and values, the book made of them, and how a lane begins."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import pytest
+
+from heliograph.errors import SetupError
+from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.replication.generations import (
+    ClaimKey,
+    Continue,
+    EntryKey,
+    Holder,
+    HolderKey,
+    LedgerBook,
+    New,
+    Opening,
+    Refused,
+    Start,
+    decode_entry,
+    decode_holder,
+    encode_entry,
+    encode_holder,
+    ledger_partition,
+    opening,
+    parse_key,
+)
+
+LANE = LaneId("A->B", "orders", 3)
+OTHER = LaneId("A->B", "orders", 4)
+ENTRY = LedgerEntry(
+    lane=LANE,
+    generation=2,
+    identity=Identity(1001, 7),
+    rule=Rule(),
+    target_cluster_id="cluster-b",
+    source_topic_id="11111111-1111-1111-1111-111111111111",
+    target_topic_id="22222222-2222-2222-2222-222222222222",
+    source_start=10,
+    target_start=0,
+    source_next=50,
+    source_epoch=4,
+    target_next=40,
+    sequence_next=40,
+    time_ms=1_700_000_000_000,
+    attempt="run/0.1",
+    anchors=((10, 0), (30, 15)),
+)
+HOLDER = Holder("A->B", "host-1", 4711, "run-1", since_ms=5, renewed_ms=9, released=False)
+
+
+def lane(source_id: str = ENTRY.source_topic_id, target_id: str = ENTRY.target_topic_id) -> Lane:
+    return Lane(LANE, "A", "B", "A.orders", source_id, target_id)
+
+
+def book_of(*records: tuple[EntryKey | ClaimKey | HolderKey, LedgerEntry | Holder | None]) -> LedgerBook:
+    book = LedgerBook()
+    for offset, (key, value) in enumerate(records):
+        encoded = encode_holder(value) if isinstance(value, Holder) else encode_entry(value) if value else None
+        book.apply(str(key), encoded, offset)
+    return book
+
+
+# keys
+
+
+def test_keys_are_the_lanes_key_with_its_generation_and_the_claims_uuid() -> None:
+    assert str(EntryKey(LANE, 2)) == "A->B/orders/3/2"
+    assert str(ClaimKey(LANE, 2, "c-1")) == "A->B/orders/3/2#c-1"
+    assert str(HolderKey("A->B")) == "holder/A->B"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        EntryKey(LANE, 0),
+        ClaimKey(LANE, 12, "5b1d0a2c-0000-4000-8000-000000000000"),
+        HolderKey("A->B"),
+        HolderKey("weird/alias#1->B"),
+        EntryKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1),
+        ClaimKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1, "c"),
+    ],
+    ids=str,
+)
+def test_a_key_is_read_back_as_it_was_written(key: EntryKey | ClaimKey | HolderKey) -> None:
+    assert parse_key(str(key)) == key
+
+
+@pytest.mark.parametrize(
+    "key", ["", "A->B", "A->B/orders/3", "A->B/orders/x/2", "A->B/orders/3/x", "A->B/orders/3/2#", "A->B/orders/3/#c"]
+)
+def test_a_key_of_no_known_kind_is_an_error_that_names_it(key: str) -> None:
+    with pytest.raises(ValueError, match="is no ledger key"):
+        parse_key(key)
+
+
+def test_all_records_of_a_lane_are_in_one_partition() -> None:
+    keys = [EntryKey(LANE, 0), EntryKey(LANE, 7), ClaimKey(LANE, 7, "a"), ClaimKey(LANE, 8, "b")]
+    assert len({ledger_partition(key, 16) for key in keys}) == 1
+
+
+def test_where_a_key_lives_never_changes_between_releases() -> None:
+    assert [ledger_partition(EntryKey(LaneId("A->B", "orders", n), 0), 16) for n in range(4)] == [4, 2, 8, 14]
+    assert ledger_partition(HolderKey("A->B"), 16) == 6
+
+
+def test_lanes_are_spread_over_all_partitions() -> None:
+    keys = [EntryKey(LaneId("A->B", "orders", number), 0) for number in range(500)]
+    assert {ledger_partition(key, 16) for key in keys} == set(range(16))
+
+
+# values
+
+
+def test_an_entry_is_read_back_as_it_was_written() -> None:
+    assert decode_entry(encode_entry(ENTRY)) == ENTRY
+
+
+def test_a_holder_is_read_back_as_it_was_written() -> None:
+    assert decode_holder(encode_holder(HOLDER)) == HOLDER
+    assert decode_holder(encode_holder(replace(HOLDER, released=True))).released
+
+
+def test_fields_of_a_later_release_are_passed_over() -> None:
+    entry = json.dumps({**json.loads(encode_entry(ENTRY)), "since_release_9": [1]}).encode()
+    holder = json.dumps({**json.loads(encode_holder(HOLDER)), "since_release_9": [1]}).encode()
+    assert decode_entry(entry) == ENTRY and decode_holder(holder) == HOLDER
+
+
+@pytest.mark.parametrize("version", [2, 0, None, "1"])
+def test_another_version_is_refused_with_both_versions_named(version: object) -> None:
+    value = json.dumps({**json.loads(encode_entry(ENTRY)), "version": version}).encode()
+    with pytest.raises(SetupError, match=f"entry of version {version!r}, this Heliograph reads version 1"):
+        decode_entry(value)
+    with pytest.raises(SetupError, match="holder of version"):
+        decode_holder(value)
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"\xff", b"[]", b'{"version":1}', b'{"version":1,"flow":"f"}'])
+def test_a_value_that_cannot_be_read_is_an_error_of_ours(value: bytes) -> None:
+    with pytest.raises(SetupError, match="the ledger holds a"):
+        decode_entry(value)
+    with pytest.raises(SetupError, match="the ledger holds a"):
+        decode_holder(value)
+
+
+@pytest.mark.parametrize("name", [name for name in json.loads(encode_entry(ENTRY)) if name != "version"])
+def test_every_field_of_an_entry_is_written_and_needed(name: str) -> None:
+    fields = json.loads(encode_entry(ENTRY))
+    del fields[name]
+    with pytest.raises(SetupError, match=name):
+        decode_entry(json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("partition", "x"), ("anchors", [[1]]), ("anchors", 5), ("generation", None)]
+)
+def test_a_field_of_the_wrong_kind_is_an_error_of_ours(name: str, value: object) -> None:
+    fields = {**json.loads(encode_entry(ENTRY)), name: value}
+    with pytest.raises(SetupError, match="cannot be read"):
+        decode_entry(json.dumps(fields).encode())
+
+
+# the book
+
+
+def test_an_empty_book_knows_nothing() -> None:
+    book = LedgerBook()
+    assert book.latest(LANE) is None and book.winner(LANE, 0) is None and book.holder("A->B") is None
+    assert book.lanes() == () and book.claims(LANE, 0) == () and book.generations(LANE) == ()
+
+
+def test_the_highest_generation_is_the_latest_whatever_was_written_last() -> None:
+    newer = replace(ENTRY, generation=10)
+    book = book_of((EntryKey(LANE, 10), newer), (EntryKey(LANE, 9), replace(ENTRY, generation=9, source_next=99)))
+    assert book.latest(LANE) == newer and book.generations(LANE) == (9, 10)
+
+
+def test_a_claim_alone_is_not_an_entry() -> None:
+    book = book_of((ClaimKey(LANE, 0, "c"), ENTRY))
+    assert book.latest(LANE) is None and book.lanes() == (LANE,)
+
+
+def test_a_tombstone_removes_a_generation() -> None:
+    older, newer = replace(ENTRY, generation=1), ENTRY
+    book = book_of((EntryKey(LANE, 1), older), (EntryKey(LANE, 2), newer), (EntryKey(LANE, 2), None))
+    assert book.latest(LANE) == older
+    book.apply(str(EntryKey(LANE, 1)), None, 9)
+    assert book.latest(LANE) is None and book.lanes() == ()
+
+
+def test_a_tombstone_of_what_was_never_seen_is_nothing() -> None:
+    book = book_of((EntryKey(LANE, 1), None), (ClaimKey(LANE, 1, "c"), None), (HolderKey("A->B"), None))
+    assert book.lanes() == () and book.holder("A->B") is None
+
+
+def test_within_a_generation_the_entry_that_is_further_on_is_kept() -> None:
+    ahead = replace(ENTRY, source_next=60, sequence_next=50, target_next=50)
+    assert book_of((EntryKey(LANE, 2), ENTRY), (EntryKey(LANE, 2), ahead)).latest(LANE) == ahead
+    assert book_of((EntryKey(LANE, 2), ahead), (EntryKey(LANE, 2), ENTRY)).latest(LANE) == ahead
+
+
+def test_of_two_entries_equally_far_the_later_one_is_kept() -> None:
+    later = replace(ENTRY, time_ms=ENTRY.time_ms + 1)
+    assert book_of((EntryKey(LANE, 2), ENTRY), (EntryKey(LANE, 2), later)).latest(LANE) == later
+
+
+def test_an_entry_with_another_identity_replaces_the_one_before_as_compaction_would() -> None:
+    other = replace(ENTRY, identity=Identity(1001, 8), source_next=5)
+    assert book_of((EntryKey(LANE, 2), ENTRY), (EntryKey(LANE, 2), other)).latest(LANE) == other
+
+
+def test_the_first_claim_by_offset_wins_while_there_is_no_entry() -> None:
+    first, second = replace(ENTRY, source_start=100), replace(ENTRY, source_start=120)
+    book = book_of((ClaimKey(LANE, 2, "z"), first), (ClaimKey(LANE, 2, "a"), second))
+    assert book.winner(LANE, 2) == first
+    assert [(claim.claim, claim.offset) for claim in book.claims(LANE, 2)] == [("z", 0), ("a", 1)]
+
+
+def test_the_entry_wins_over_every_claim() -> None:
+    claim = replace(ENTRY, source_start=100)
+    book = book_of((ClaimKey(LANE, 2, "c"), claim), (EntryKey(LANE, 2), ENTRY))
+    assert book.winner(LANE, 2) == ENTRY
+
+
+def test_a_claim_repeated_by_its_writer_keeps_its_place() -> None:
+    mine, theirs = replace(ENTRY, source_start=100), replace(ENTRY, source_start=120)
+    book = book_of((ClaimKey(LANE, 2, "m"), mine), (ClaimKey(LANE, 2, "t"), theirs), (ClaimKey(LANE, 2, "m"), mine))
+    assert book.winner(LANE, 2) == mine and len(book.claims(LANE, 2)) == 2
+
+
+def test_a_claim_that_was_withdrawn_does_not_win() -> None:
+    theirs = replace(ENTRY, source_start=120)
+    book = book_of((ClaimKey(LANE, 2, "m"), ENTRY), (ClaimKey(LANE, 2, "t"), theirs), (ClaimKey(LANE, 2, "m"), None))
+    assert book.winner(LANE, 2) == theirs
+
+
+def test_claims_count_for_their_own_lane_and_generation_only() -> None:
+    book = book_of((ClaimKey(OTHER, 2, "a"), replace(ENTRY, lane=OTHER)), (ClaimKey(LANE, 1, "b"), ENTRY))
+    assert book.winner(LANE, 2) is None and book.lanes() == (LANE, OTHER)
+
+
+def test_the_last_holder_of_a_flow_is_told() -> None:
+    later = replace(HOLDER, process=4712, released=True)
+    book = book_of((HolderKey("A->B"), HOLDER), (HolderKey("A->B"), later), (HolderKey("B->A"), HOLDER))
+    assert book.holder("A->B") == later and book.lanes() == ()
+
+
+def test_a_key_of_no_known_kind_is_set_aside_by_name_and_its_value_is_not_read() -> None:
+    book = LedgerBook()
+    book.apply("since-release-9", b"\xff", 0)
+    assert book.strange_keys == {"since-release-9"} and book.lanes() == ()
+
+
+def test_a_value_of_another_version_stops_the_reader_rather_than_starting_a_lane_over() -> None:
+    with pytest.raises(SetupError, match="version 2"):
+        LedgerBook().apply(str(EntryKey(LANE, 0)), b'{"version":2}', 0)
+
+
+# how a lane begins
+
+
+def test_a_lane_that_the_ledger_does_not_know_begins_generation_0() -> None:
+    found = opening(None, lane(), Rule(), "cluster-b")
+    assert found == New(0, "new lane", Start.BY_OPTION) and not found.needs_drain
+
+
+def expected(source: bool, cluster: bool, topic: bool, rule: bool) -> tuple[type[Opening], str]:
+    """Which of the changes decides: the protocol's order, written out."""
+    if source:
+        return Refused, "on.source.reset=fail"
+    if cluster:
+        return New, "target cluster is another"
+    if topic:
+        return New, "target topic is another"
+    return (New, "rule changed") if rule else (Continue, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "cluster", "topic", "rule"),
+    list(itertools.product([False, True], repeat=4)),
+    ids=lambda changed: "changed" if changed else "same",
+)
+def test_every_combination_of_changes_has_one_opening(source: bool, cluster: bool, topic: bool, rule: bool) -> None:
+    found = opening(
+        ENTRY,
+        lane(
+            "99999999-0000-0000-0000-000000000000" if source else ENTRY.source_topic_id,
+            "new" if topic else ENTRY.target_topic_id,
+        ),
+        Rule("read_uncommitted") if rule else Rule(),
+        "cluster-c" if cluster else "cluster-b",
+    )
+    kind, reason = expected(source, cluster, topic, rule)
+    assert isinstance(found, kind)
+    match found:
+        case Refused(why):
+            assert reason in why and "'orders'" in why and "'A->B'" in why
+        case New(generation, why, start, previous):
+            assert (generation, why, previous) == (3, reason, ENTRY)
+            assert start is (Start.POSITION if reason == "rule changed" else Start.LOG_START)
+            assert found.needs_drain == (reason == "rule changed")
+        case Continue(entry):
+            assert entry == ENTRY
+
+
+@pytest.mark.parametrize("rule", [Rule("read_uncommitted", 1), Rule("read_committed", 2)], ids=str)
+def test_any_part_of_the_rule_that_changes_opens_a_generation(rule: Rule) -> None:
+    found = opening(ENTRY, lane(), rule, "cluster-b")
+    assert found == New(3, "rule changed", Start.POSITION, ENTRY)
+
+
+@pytest.mark.parametrize("unknown", ["", "00000000-0000-0000-0000-000000000000"])
+def test_a_topic_id_that_a_broker_does_not_tell_says_nothing(unknown: str) -> None:
+    assert opening(ENTRY, lane(unknown, unknown), Rule(), "cluster-b") == Continue(ENTRY)
+    old = replace(ENTRY, source_topic_id=unknown, target_topic_id=unknown)
+    assert opening(old, lane(), Rule(), "cluster-b") == Continue(old)
+
+
+def test_a_compacted_lane_continues_in_the_driver_and_opens_its_generation_in_the_attempt() -> None:
+    assert opening(ENTRY, replace(lane(), compacted=True), Rule(), "cluster-b") == Continue(ENTRY)

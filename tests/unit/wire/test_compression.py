@@ -1,0 +1,52 @@
+"""The five codecs read and write what aiokafka's do."""
+
+from __future__ import annotations
+
+import random
+
+import aiokafka.codec as other
+import cramjam
+import lz4.frame
+import pytest
+
+from heliograph.errors import HeliographError
+from heliograph.wire.compression import NAMES, compress, decompress
+
+ENCODE = (bytes, other.gzip_encode, other.snappy_encode, other.lz4_encode, other.zstd_encode)
+DECODE = (bytes, other.gzip_decode, other.snappy_decode, other.lz4_decode, other.zstd_decode)
+SAMPLES = [b"x", b"abc" * 50_000, random.Random(3).randbytes(100_000)]
+
+
+@pytest.mark.parametrize("codec", range(5), ids=NAMES)
+@pytest.mark.parametrize("data", SAMPLES, ids=["tiny", "regular", "noise"])
+def test_codec_agrees_with_aiokafka_both_ways(codec: int, data: bytes) -> None:
+    assert DECODE[codec](compress(codec, data)) == data
+    assert decompress(codec, memoryview(ENCODE[codec](data))) == data
+
+
+def test_compressing_twice_gives_the_same_bytes() -> None:
+    assert all(compress(codec, SAMPLES[1]) == compress(codec, SAMPLES[1]) for codec in range(5))
+
+
+def test_snappy_without_a_frame_is_read() -> None:
+    assert decompress(2, bytes(cramjam.snappy.compress_raw(SAMPLES[1]))) == SAMPLES[1]
+
+
+def test_lz4_blocks_are_independent_and_of_unknown_content_size() -> None:
+    """Kafka's reader refuses linked blocks."""
+    frame = lz4.frame.get_frame_info(compress(3, SAMPLES[1]))
+    assert not frame["block_linked"]
+    assert frame["content_size"] == 0
+
+
+@pytest.mark.parametrize("codec", range(1, 5), ids=NAMES[1:])
+def test_data_that_is_not_of_the_codec_is_one_sentence(codec: int) -> None:
+    for data in (b"nonsense of some length", compress(codec, SAMPLES[1])[:-3]):
+        with pytest.raises(HeliographError, match=f"The {NAMES[codec]} data"):
+            decompress(codec, data)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_unknown_codec_is_refused_with_the_known_ones(codec: int) -> None:
+    with pytest.raises(HeliographError, match=f"Codec {codec}.*none, gzip, snappy, lz4, zstd"):
+        decompress(codec, b"")
