@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 FAST   := $(wildcard src tests/unit tests/property)
 SLOW   := $(wildcard tests/integration tests/chaos)
-PYTEST := $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+# A data file for each run: two runs in one tree would otherwise report each other's coverage.
+PYTEST  = mkdir -p build && COVERAGE_FILE=build/coverage.$$$$ $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
@@ -33,7 +34,7 @@ java: python
 setup: python $(VENV)/.installed
 
 $(VENV)/.installed: requirements.lock pyproject.toml
-	@echo 'Setting up $(VENV) from requirements.lock (once, about a minute) ...'
+	@echo 'Setting up $(VENV) from requirements.lock (once, a minute or two) ...'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # its stub does not export it
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.errors import BrokerRefused, ClusterUnreachable, SetupError
@@ -193,6 +193,17 @@ def test_a_name_that_the_plan_calls_a_collision_is_refused_by_the_broker_too(b: 
     with pytest.raises(BrokerRefused) as refusal:
         b.create(topic(f"{unique}.x"))
     assert refusal.value.code == 17
+
+
+def test_sizes_are_bytes_on_disk_and_what_is_not_there_is_left_out(
+    two_clusters: TwoClusters, b: ClusterAdmin, unique: str
+) -> None:
+    independent.create_topic(two_clusters.b.bootstrap, unique, 2)
+    assert b.sizes([unique]) == {unique: 0}
+    write(two_clusters.b.bootstrap, unique, samples(100, size=1000, partitions=2), "none")
+    found = b.sizes([unique, f"{unique}-not"])
+    assert set(found) == {unique} and 100_000 < found[unique] < 120_000
+    assert b.sizes([]) == {}
 
 
 # offsets

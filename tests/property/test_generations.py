@@ -45,7 +45,7 @@ ENTRIES = st.builds(
     attempt=TEXTS,
     anchors=st.lists(st.tuples(OFFSETS, OFFSETS), max_size=4).map(tuple),
 )
-HOLDERS = st.builds(Holder, FLOWS, TEXTS, OFFSETS, TEXTS, OFFSETS, OFFSETS, st.booleans())
+HOLDERS = st.builds(Holder, FLOWS, TEXTS, OFFSETS, TEXTS, OFFSETS, OFFSETS, st.booleans(), st.booleans(), TEXTS)
 
 ONE = LaneId("A->B", "t", 0)
 BASE = LedgerEntry(ONE, 0, Identity(1, 0), Rule(), "c", "s", "t", 0, 0, 0, -1, 0, 0)
@@ -64,7 +64,7 @@ def test_every_holder_survives_the_round_trip(holder: Holder) -> None:
 
 @given(LANES, st.integers(0, 10_000), st.uuids().map(str), FLOWS)
 def test_every_key_survives_the_round_trip(lane: LaneId, generation: int, claim: str, flow: str) -> None:
-    for key in (EntryKey(lane, generation), ClaimKey(lane, generation, claim), HolderKey(flow)):
+    for key in (EntryKey(lane, generation), ClaimKey(lane, generation, claim), HolderKey(flow, claim)):
         assert parse_key(str(key)) == key
 
 

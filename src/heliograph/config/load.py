@@ -18,6 +18,7 @@ from heliograph.config.options import BY_NAME
 from heliograph.config.resolve import View
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
+from heliograph.replication.filters import NameFilter
 
 _BOM = b"\xef\xbb\xbf"
 _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
@@ -104,19 +105,27 @@ def _shared_topics(flows: Sequence[FlowSettings]) -> Iterator[str]:
 
 
 def _literals(settings: FlowSettings) -> set[str]:
-    return {topic for topic in settings.topics if _LITERAL.fullmatch(topic)} - set(settings.topics_exclude)
+    names = NameFilter(settings.topics, settings.topics_exclude)
+    return {topic for topic in settings.topics if _LITERAL.fullmatch(topic) and names.accepts(topic)}
 
 
 def _circles(flows: Sequence[FlowSettings]) -> Iterator[str]:
     """Under IdentityReplicationPolicy nothing in a name stops a record that comes back to where it began."""
     for settings in _identity(flows):
         for pattern in settings.topics:
-            hops = [s.flow for s in _identity(flows) if pattern in s.topics]
+            hops = [s.flow for s in _identity(flows) if _passes_alike(pattern, settings, s)]
             if settings.flow == min(_loop(settings.flow, hops), default=None):
                 yield (
                     f"records of {pattern} would circle for ever through {settings.flow.name}: "
                     "IdentityReplicationPolicy keeps names, so take it out of the topics of one flow of the circle"
                 )
+
+
+def _passes_alike(pattern: str, one: FlowSettings, other: FlowSettings) -> bool:
+    """Whether what the pattern lets through one flow passes the other for certain, whatever the topics are."""
+    literal = pattern in _literals(one) and pattern in _literals(other)
+    same = pattern in other.topics and set(one.topics_exclude) == set(other.topics_exclude)
+    return literal or (same and not _LITERAL.fullmatch(pattern))
 
 
 def _loop(start: Flow, hops: Sequence[Flow]) -> set[Flow]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -160,8 +161,18 @@ class ClusterAdmin:
         return self._offsets(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
 
     def sizes(self, topics: Iterable[str]) -> dict[str, int]:
-        """Bytes of each topic's leaders on disk, as far as the brokers tell; for the announcement only."""
-        return {}
+        """Bytes of each topic on disk, one replica of each partition; a topic of which the brokers tell nothing is out."""
+        wanted = sorted(set(topics))
+        if not wanted:
+            return {}
+        rows = self._call("describe log directories", lambda client: client.describe_log_dirs(wanted))
+        largest: dict[Partition, int] = {}
+        for at, size in _log_sizes(rows):
+            largest[at] = max(size, largest.get(at, 0))
+        totals: Counter[str] = Counter()
+        for (topic, _), size in largest.items():
+            totals[topic] += size
+        return dict(totals)
 
     def ensure_internal_topics(self, replication_factor: int = 0) -> None:
         """Create Heliograph's own topics where they are missing; 0: as many replicas as brokers, at most 3."""
@@ -355,6 +366,14 @@ def _configs(
 def _config_value(config: Any) -> ConfigValue:
     source = ConfigSourceType(config.config_source).name
     return ConfigValue(config.value, source, bool(config.read_only), bool(config.is_sensitive))
+
+
+def _log_sizes(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Partition, int]]:
+    """Every replica's size. A broker that may not tell (no DESCRIBE on the cluster) lists no topics."""
+    topics = (topic for row in rows for directory in row["log_dirs"] for topic in directory["topics"])
+    for topic in topics:
+        for part in topic["partitions"]:
+            yield (topic["name"], part["partition_index"]), part["partition_size"]
 
 
 def _check_created(answer: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ Knows polynomials; knows nothing of record batches but that 40 bytes of header a
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from fastcrc import crc32
 
@@ -18,11 +19,12 @@ COVERED_HEADER_BYTES = 40
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, bit-reflected
 _LENGTH_BITS = 31  # a batch length is a positive int32
+_SHORT_BITS = 13  # up to here, feeding zero bytes to the CRC instruction is faster than matrices
+_ZEROS = memoryview(bytes(1 << _SHORT_BITS))
 
 _Operator = tuple[list[int], list[int], list[int], list[int]]
 
 _iscsi = crc32.iscsi
-_CRC_OF_ZEROS: int = _iscsi(bytes(COVERED_HEADER_BYTES))
 
 
 def _zero_byte_columns() -> list[int]:
@@ -68,15 +70,26 @@ def _doublings() -> list[_Operator]:
 _MOVES = _doublings()
 
 
+class _Way(NamedTuple):
+    """How to move a CRC past a number of bytes: first some zeros, then matrices."""
+
+    zeros: memoryview
+    crc_without_difference: int
+    moves: tuple[_Operator, ...]
+
+
 @lru_cache(maxsize=4096)
-def _moves_past(count: int) -> tuple[_Operator, ...]:
-    return tuple(_MOVES[bit] for bit in range(_LENGTH_BITS) if count >> bit & 1)
+def _way_past(count: int) -> _Way:
+    zeros = _ZEROS[: count % len(_ZEROS)]
+    crc = _iscsi(zeros, _iscsi(bytes(COVERED_HEADER_BYTES)))
+    return _Way(zeros, crc, tuple(_MOVES[bit] for bit in range(_SHORT_BITS, _LENGTH_BITS) if count >> bit & 1))
 
 
 def carry(old_crc: int, difference: bytes, payload_bytes: int) -> int:
     """The CRC after the 40 header bytes were XORed with `difference`."""
-    moved = _iscsi(difference) ^ _CRC_OF_ZEROS
-    for t0, t1, t2, t3 in _moves_past(payload_bytes):
+    zeros, crc_without_difference, moves = _way_past(payload_bytes)
+    moved: int = _iscsi(zeros, _iscsi(difference)) ^ crc_without_difference
+    for t0, t1, t2, t3 in moves:
         moved = t0[moved & 255] ^ t1[moved >> 8 & 255] ^ t2[moved >> 16 & 255] ^ t3[moved >> 24]
     return old_crc ^ moved
 

@@ -316,13 +316,19 @@ security.protocol = SSL
 """
     prefix = "org.apache.kafka.connect.mirror."
     assert faults(text) == (
-        "mm2.properties:2: A.bootstrap.servers = a: expected a list of host:port with ports from 1 to 65535, "
-        "split on commas",
+        (
+            "mm2.properties:2: A.bootstrap.servers = a: expected a list of host:port with ports from 1 to 65535, "
+            "split on commas"
+        ),
         "mm2.properties:4: A->B.replication.factor = many: expected a whole number of at least 1 or -1",
-        "mm2.properties:5: A->B.topics = a(b: expected a list of names or Java regular expressions, split on commas; "
-        "bad regular expression a(b: a group is not closed",
-        f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy "
-        f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)",
+        (
+            "mm2.properties:5: A->B.topics = a(b: expected a list of names or Java regular expressions, split on commas; "
+            "bad regular expression a(b: a group is not closed"
+        ),
+        (
+            f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy "
+            f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)"
+        ),
         "mm2.properties:7: epoch.seconds = 60: expected a whole number from 2 to 50 (seconds)",
         "mm2.properties:8: on.data.loss = fail: expected continue, the only value that this version serves",
         "mm2.properties:9: X->B.enabled: X is not one of clusters (A, B)",
@@ -330,8 +336,10 @@ security.protocol = SSL
         "mm2.properties:11: A->B.topic is not an option; did you mean A->B.topics?",
         "mm2.properties:12: malformed \\uXXXX escape: expected four hexadecimal digits after \\u",
         "mm2.properties:13: security.protocol = SSL: expected PLAINTEXT, the only value that this version serves",
-        "mm2.properties: B.bootstrap.servers is missing: expected a list of host:port with ports from 1 to 65535, "
-        "split on commas",
+        (
+            "mm2.properties: B.bootstrap.servers is missing: expected a list of host:port with ports from 1 to 65535, "
+            "split on commas"
+        ),
     )
 
 
@@ -408,6 +416,14 @@ def test_identity_flows_in_a_circle_are_refused_once() -> None:
     assert "would circle for ever through A->B" in fault
     assert len(load(circle + "C->A.topics = other", "mm2.properties").flows) == 3
     assert len(load(circle.replace(IDENTITY, ""), "mm2.properties").flows) == 3
+
+
+def test_identity_flows_whose_excludes_may_keep_them_apart_are_not_refused() -> None:
+    apart = BASE + IDENTITY + "B->A.enabled = true\nA->B.topics.exclude = b-.*\nB->A.topics.exclude = a-.*\n"
+    assert len(load(apart, "mm2.properties").flows) == 2
+    named = BASE + IDENTITY + "B->A.enabled = true\ntopics = orders\n"
+    assert "records of orders would circle" in faults(named)[0]
+    assert len(load(named + "B->A.topics.exclude = ord.*", "mm2.properties").flows) == 2
 
 
 def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:

@@ -30,7 +30,7 @@ scheduled.rebalance.max.delay.ms rebalance.timeout.ms heartbeat.interval.ms task
 connect.protocol exactly.once.support transaction.boundary transaction.boundary.interval.ms offsets.storage.topic
 topics.blacklist groups.blacklist config.properties.blacklist use.incremental.alter.configs add.source.alias.to.metrics
 auto.include.jmx.reporter ssl.client.auth
-""".split()
+"""
 SECURITY = """
 ssl.protocol ssl.provider ssl.cipher.suites ssl.enabled.protocols ssl.keystore.type ssl.keystore.location
 ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain ssl.key.password ssl.truststore.type
@@ -46,20 +46,20 @@ sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.jwks.endpoint.url sasl.oaut
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
 sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
 sasl.oauthbearer.header.urlencode
-""".split()
+"""
 PREFIXES = """
 consumer.x producer.x admin.x source.consumer.x source.producer.x source.admin.x target.consumer.x target.producer.x
 target.admin.x source.cluster.x target.cluster.x producer.override.x consumer.override.x admin.override.x
 topic.creation.x config.providers.x listeners.https.x inter.worker.x transforms.x predicates.x spark.x
-""".split()
+"""
 
 
-@pytest.mark.parametrize("name", [*MIRRORMAKER, *SECURITY])
+@pytest.mark.parametrize("name", [*MIRRORMAKER.split(), *SECURITY.split()])
 def test_every_option_of_mirrormaker_2_has_a_row(name: str) -> None:
     assert name in BY_NAME
 
 
-@pytest.mark.parametrize("name", PREFIXES)
+@pytest.mark.parametrize("name", PREFIXES.split())
 def test_every_prefix_of_mirrormaker_2_is_known(name: str) -> None:
     found = find(name)
     assert found is not None

@@ -17,6 +17,7 @@ from heliograph.replication.generations import (
     Holder,
     HolderKey,
     LedgerBook,
+    LedgerKey,
     New,
     Opening,
     Refused,
@@ -71,7 +72,7 @@ def book_of(*records: tuple[EntryKey | ClaimKey | HolderKey, LedgerEntry | Holde
 def test_keys_are_the_lanes_key_with_its_generation_and_the_claims_uuid() -> None:
     assert str(EntryKey(LANE, 2)) == "A->B/orders/3/2"
     assert str(ClaimKey(LANE, 2, "c-1")) == "A->B/orders/3/2#c-1"
-    assert str(HolderKey("A->B")) == "holder/A->B"
+    assert str(HolderKey("A->B", "run-1")) == "holder/A->B#run-1"
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_keys_are_the_lanes_key_with_its_generation_and_the_claims_uuid() -> Non
     [
         EntryKey(LANE, 0),
         ClaimKey(LANE, 12, "5b1d0a2c-0000-4000-8000-000000000000"),
-        HolderKey("A->B"),
-        HolderKey("weird/alias#1->B"),
+        HolderKey("A->B", "run-1"),
+        HolderKey("weird/alias#1->B", "run-1"),
         EntryKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1),
         ClaimKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1, "c"),
     ],
@@ -91,7 +92,18 @@ def test_a_key_is_read_back_as_it_was_written(key: EntryKey | ClaimKey | HolderK
 
 
 @pytest.mark.parametrize(
-    "key", ["", "A->B", "A->B/orders/3", "A->B/orders/x/2", "A->B/orders/3/x", "A->B/orders/3/2#", "A->B/orders/3/#c"]
+    "key",
+    [
+        "",
+        "A->B",
+        "A->B/orders/3",
+        "A->B/orders/x/2",
+        "A->B/orders/3/x",
+        "A->B/orders/3/2#",
+        "A->B/orders/3/#c",
+        "holder/A->B",
+        "holder/#run",
+    ],
 )
 def test_a_key_of_no_known_kind_is_an_error_that_names_it(key: str) -> None:
     with pytest.raises(ValueError, match="is no ledger key"):
@@ -99,13 +111,13 @@ def test_a_key_of_no_known_kind_is_an_error_that_names_it(key: str) -> None:
 
 
 def test_all_records_of_a_lane_are_in_one_partition() -> None:
-    keys = [EntryKey(LANE, 0), EntryKey(LANE, 7), ClaimKey(LANE, 7, "a"), ClaimKey(LANE, 8, "b")]
+    keys: list[LedgerKey] = [EntryKey(LANE, 0), EntryKey(LANE, 7), ClaimKey(LANE, 7, "a"), ClaimKey(LANE, 8, "b")]
     assert len({ledger_partition(key, 16) for key in keys}) == 1
 
 
 def test_where_a_key_lives_never_changes_between_releases() -> None:
     assert [ledger_partition(EntryKey(LaneId("A->B", "orders", n), 0), 16) for n in range(4)] == [4, 2, 8, 14]
-    assert ledger_partition(HolderKey("A->B"), 16) == 6
+    assert ledger_partition(HolderKey("A->B", "run-1"), 16) == ledger_partition(HolderKey("A->B", "run-2"), 16) == 6
 
 
 def test_lanes_are_spread_over_all_partitions() -> None:
@@ -194,7 +206,7 @@ def test_a_tombstone_removes_a_generation() -> None:
 
 
 def test_a_tombstone_of_what_was_never_seen_is_nothing() -> None:
-    book = book_of((EntryKey(LANE, 1), None), (ClaimKey(LANE, 1, "c"), None), (HolderKey("A->B"), None))
+    book = book_of((EntryKey(LANE, 1), None), (ClaimKey(LANE, 1, "c"), None), (HolderKey("A->B", "r"), None))
     assert book.lanes() == () and book.holder("A->B") is None
 
 
@@ -244,10 +256,52 @@ def test_claims_count_for_their_own_lane_and_generation_only() -> None:
     assert book.winner(LANE, 2) is None and book.lanes() == (LANE, OTHER)
 
 
-def test_the_last_holder_of_a_flow_is_told() -> None:
-    later = replace(HOLDER, process=4712, released=True)
-    book = book_of((HolderKey("A->B"), HOLDER), (HolderKey("A->B"), later), (HolderKey("B->A"), HOLDER))
-    assert book.holder("A->B") == later and book.lanes() == ()
+FIRST = replace(HOLDER, run="first")
+SECOND = replace(HOLDER, run="second", process=4712)
+
+
+def holder_after(*records: Holder) -> Holder | None:
+    return book_of(*[(HolderKey(record.flow, record.run), record) for record in records]).holder("A->B")
+
+
+def test_the_first_claim_holds_a_flow_and_a_later_one_says_nothing() -> None:
+    assert holder_after(FIRST, SECOND) == FIRST
+    assert holder_after(FIRST, replace(SECOND, released=True)) == FIRST
+
+
+def test_a_holder_renews_what_it_says() -> None:
+    renewed = replace(FIRST, renewed_ms=99, held=True)
+    assert holder_after(FIRST, SECOND, renewed) == renewed
+
+
+def test_a_flow_that_was_released_is_told_as_such_and_goes_to_the_next_claim() -> None:
+    released = replace(FIRST, released=True)
+    assert holder_after(FIRST, released) == released
+    assert holder_after(FIRST, released, SECOND) == SECOND
+
+
+def test_who_takes_over_must_name_the_holder() -> None:
+    taker = replace(SECOND, supersedes="first")
+    assert holder_after(FIRST, taker) == taker
+    assert holder_after(FIRST, replace(SECOND, supersedes="nobody")) == FIRST
+
+
+def test_of_two_that_take_over_the_first_holds() -> None:
+    taker, later = replace(SECOND, supersedes="first"), replace(HOLDER, run="third", supersedes="first")
+    assert holder_after(FIRST, taker, later) == taker
+
+
+def test_a_run_that_has_seen_that_it_won_holds_before_one_that_only_claimed() -> None:
+    """As a reader finds them after compaction: the winner's claim is gone, the loser's is still there."""
+    winner = replace(SECOND, held=True)
+    assert holder_after(FIRST, winner) == winner
+    assert holder_after(replace(FIRST, held=True), winner) == replace(FIRST, held=True)
+
+
+def test_flows_are_held_apart() -> None:
+    other = replace(HOLDER, flow="B->A", run="other")
+    book = book_of((HolderKey("A->B", "first"), FIRST), (HolderKey("B->A", "other"), other))
+    assert book.holder("A->B") == FIRST and book.holder("B->A") == other and book.lanes() == ()
 
 
 def test_a_key_of_no_known_kind_is_set_aside_by_name_and_its_value_is_not_read() -> None:

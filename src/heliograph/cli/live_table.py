@@ -1,0 +1,113 @@
+"""The table that people look at: one row per source topic, and the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from heliograph.cli.words import count
+from heliograph.control.board import LaneView
+from heliograph.control.replicate import Replicator
+
+_COLUMNS = ("topic", "lanes", "records", "rec/s", "MB/s", "lag", "ms", "delta", "raw", "rebuilt", "dropped", "state")
+
+
+class LiveTable:
+    """Keeps what is needed for rates between two looks."""
+
+    def __init__(self, replicator: Replicator) -> None:
+        self._replicator = replicator
+        self._before: dict[str, tuple[float, int, int]] = {}
+        self._rates: dict[str, tuple[float, float]] = {}
+
+    def render(self) -> Table:
+        board = self._replicator.board
+        now = self._replicator.clock.monotonic()
+        by_topic: dict[str, list[LaneView]] = {}
+        for key, view in sorted(board.lanes.items()):
+            by_topic.setdefault(key.rsplit("/", 1)[0], []).append(view)
+        spark = self._replicator.spark
+        caption = (
+            f"Spark {spark.get('master', self._replicator.engine.master)}: epoch job {spark.get('jobs', [])}, "
+            f"{spark.get('active_tasks', 0)} tasks"
+        )
+        table = Table(
+            title=self._title(by_topic), caption=caption, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        for index, name in enumerate(_COLUMNS):
+            table.add_column(name, justify="left" if index in (0, len(_COLUMNS) - 1) else "right")
+        for topic, views in by_topic.items():
+            table.add_row(*self._row(topic, views, now, _shown_as(topic, by_topic)))
+        if len(by_topic) > 1:
+            table.add_section()
+            everything = [view for views in by_topic.values() for view in views]
+            table.add_row(*self._row("all", everything, now, "all"))
+        return table
+
+    def _title(self, by_topic: Mapping[str, object]) -> str:
+        flows = sorted({topic.split("/", 1)[0] for topic in by_topic})
+        seconds = self._replicator.clock.monotonic() - self._replicator.started_at
+        return f"Heliograph  {', '.join(flows) or 'starting'}  {seconds:.0f} s"
+
+    def _row(self, topic: str, views: Sequence[LaneView], now: float, name: str) -> list[str]:
+        records = sum(view.totals.records for view in views)
+        size = sum(view.totals.bytes for view in views)
+        record_rate, byte_rate = self._rate(topic, now, records, size)
+        lag = sum(max(0, view.row["source_end"] - view.row["position"]) for view in views)
+        return [
+            name,
+            str(len(views)),
+            count(records),
+            count(record_rate),
+            f"{byte_rate / 1e6:.2f}",
+            count(lag),
+            _latency(views),
+            _deltas(views) if topic != "all" else "",
+            count(sum(view.totals.raw_batches for view in views)),
+            count(sum(view.totals.rebuilt_batches for view in views)),
+            count(sum(sum(view.totals.dropped.values()) for view in views)),
+            _state(views),
+        ]
+
+    def _rate(self, topic: str, now: float, records: int, size: int) -> tuple[float, float]:
+        then, records_then, size_then = self._before.get(topic, (now - 1, 0, 0))
+        if now - then >= 0.5:
+            passed = now - then
+            self._rates[topic] = ((records - records_then) / passed, (size - size_then) / passed)
+            self._before[topic] = (now, records, size)
+        return self._rates.get(topic, (0.0, 0.0))
+
+
+def _shown_as(topic: str, by_topic: Mapping[str, object]) -> str:
+    """With one flow its name stands in the title."""
+    flow, _, name = topic.partition("/")
+    return name if all(other.startswith(f"{flow}/") for other in by_topic) else topic
+
+
+def _latency(views: Sequence[LaneView]) -> str:
+    """The median of the last second: from the record's timestamp to the target's acknowledgement."""
+    values = sorted(value for view in views for value in view.row.get("latency_ms", ()))
+    return f"{values[len(values) // 2]:.0f}" if values else "-"
+
+
+def _deltas(views: Sequence[LaneView]) -> str:
+    known = [_delta(view.row) for view in views if view.row["position"] >= 0]
+    if not known:
+        return "-"
+    return str(known[0]) if min(known) == max(known) else f"{min(known)}..{max(known)}"
+
+
+def _delta(row: dict[str, Any]) -> int:
+    delta: int = row["target_next"] - row["position"]
+    return delta
+
+
+def _state(views: Sequence[LaneView]) -> str:
+    for view in views:
+        if view.row["state"] == "parked":
+            return f"parked: {view.row['reason']}"
+    states = sorted({view.row["state"] for view in views})
+    return ", ".join(states)
