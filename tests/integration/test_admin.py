@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -24,19 +22,6 @@ from tests.support.waiting import wait_until
 from tests.support.writers import OpenTransaction, samples, write
 
 TOPIC_OVERRIDE = "DYNAMIC_TOPIC_CONFIG"
-
-# kafka-python 3.0.12 forgets the socket of every attempt to connect that fails, and leaves it to the collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
-
-@pytest.fixture(autouse=True)
-def forgotten_sockets_are_collected_here() -> Iterator[None]:
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def admin_of(cluster: EmbeddedCluster, timeout_ms: int = 10_000) -> ClusterAdmin:

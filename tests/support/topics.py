@@ -14,7 +14,7 @@ ANSWER_SECONDS = 30.0
 
 def admin(bootstrap: str) -> AdminClient:
     """Keep the client in a variable until the futures it gave are done: they never end once it is collected."""
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
 
 def create_topic(

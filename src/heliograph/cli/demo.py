@@ -160,7 +160,10 @@ def _compare(source: EmbeddedCluster, target: EmbeddedCluster, traffic: Traffic,
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("comparing every record with an independent client", total=total)
         return compare_topics(
-            source.bootstrap, target.bootstrap, pairs, progress=lambda _topic, _partition, done: progress.update(bar, completed=done)
+            source.bootstrap,
+            target.bootstrap,
+            pairs,
+            progress=lambda _topic, _partition, done: progress.update(bar, completed=done),
         )
 
 

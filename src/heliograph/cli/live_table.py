@@ -35,7 +35,12 @@ class LiveTable:
             f"{spark.get('active_tasks', 0)} tasks"
         )
         table = Table(
-            title=self._title(by_topic), caption=caption, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+            title=self._title(by_topic),
+            caption=caption,
+            title_justify="left",
+            caption_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
         )
         for index, name in enumerate(_COLUMNS):
             table.add_column(name, justify="left" if index in (0, len(_COLUMNS) - 1) else "right")

@@ -76,11 +76,19 @@ class Epochs:
                 await self._pause(1.0)
                 continue
             self.number += 1
-            job = asyncio.create_task(self._engine.run(self.number, orders))
+            job = asyncio.create_task(self._one(orders))
             self._jobs.add(job)
             await self._until_next(job, len(orders))
             if job.done():
                 await self._account(job)
+
+    async def _one(self, orders: list[Order]) -> EpochOutcome:
+        number = self.number
+        _log.debug("epoch %d begins with %d slots", number, len(orders))
+        try:
+            return await self._engine.run(number, orders)
+        finally:
+            _log.debug("epoch %d ended", number)
 
     async def _until_next(self, job: asyncio.Task[EpochOutcome], slots: int) -> None:
         """Return when the next epoch is due: its time has come, the lanes changed, the job ended, or Spark is lost."""

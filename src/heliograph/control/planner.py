@@ -97,20 +97,17 @@ class FlowPlanner:
         settings = self.settings
         source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
         if source_id == target_id:
-            raise ConfigError(
-                [
-                    f"flow {settings.flow.name}: {settings.flow.source} and {settings.flow.target} are the same cluster "
-                    f"(cluster id {source_id}): give them different bootstrap.servers, or disable the flow"
-                ]
+            fault = (
+                f"flow {settings.flow.name}: {settings.flow.source} and {settings.flow.target} are the same cluster "
+                f"(cluster id {source_id}): give them different bootstrap.servers, or disable the flow"
             )
+            raise ConfigError([fault])
         chosen = {name for name in self._source.topics() if self._is_chosen(name)}
         topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
         remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
         target_names = {name for name in self._target.topics() if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
-        rules = TopicRules(
-            settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from
-        )
+        rules = TopicRules(settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from)
         actions = plan_topics(topics, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
@@ -219,11 +216,11 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> Opened
         # Read again: another driver may have claimed, and written, since the first look.
         book = await ledger.refresh() if written else book
         for lane_id in written:
-            entry = book.latest(lane_id)
-            if entry is None:
+            known = book.latest(lane_id)
+            if known is None:
                 refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
             else:
-                entries[lane_id.key] = entry
+                entries[lane_id.key] = known
         new = [(lane, found) for lane, found in new if lane.id not in written]
         ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
         wanted = [_claim(plan, lane, found, identity, ends) for lane, found in new]
@@ -235,9 +232,7 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> Opened
     return OpenedFlow(plan, entries, refused, tuple(opened))
 
 
-def _claim(
-    plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Mapping[Partition, int]
-) -> LedgerEntry:
+def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Mapping[Partition, int]) -> LedgerEntry:
     start = _start(plan, lane, found)
     target_next = ends.get((lane.remote_topic, lane.id.partition), 0)
     return LedgerEntry(

@@ -72,9 +72,7 @@ class Replicator:
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self._warm = Warm()
-        flows = [
-            flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters
-        ]
+        flows = [flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters]
         self.watches = [
             FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed) for flow in flows
         ]
@@ -104,9 +102,7 @@ class Replicator:
                     watch.fail(result)
                 case BaseException():
                     raise result
-        faults += remote_conflicts(
-            [(plan.name, plan.settings.flow.target, dict(plan.remote)) for plan in plans]
-        )
+        faults += remote_conflicts([(plan.name, plan.settings.flow.target, dict(plan.remote)) for plan in plans])
         if faults:
             raise ConfigError(faults)
         return plans
@@ -248,12 +244,7 @@ class Replicator:
         return True
 
     def _planned(self) -> list[str]:
-        return [
-            lane.id.key
-            for watch in self.watches
-            if watch.first is not None
-            for lane in watch.first.plan.lanes
-        ]
+        return [lane.id.key for watch in self.watches if watch.first is not None for lane in watch.first.plan.lanes]
 
     def _refused(self) -> dict[str, str]:
         return {

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from aiokafka.record.default_records import DefaultRecordBatch
-
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
@@ -22,6 +20,7 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_names import policy_for
+from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
 _NEWEST = 40
@@ -101,7 +100,8 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         and not (holder is not None and holder.released and holder.run == telemetry["run"])
     )
     trouble = telemetry.get("trouble", "") if running else ""
-    ends, remote_ends = {}, {}
+    ends: dict[Partition, int] = {}
+    remote_ends: dict[Partition, int] = {}
     try:
         ends, remote_ends = await _ends(flow, warm, entries, rows)
     except (HeliographError, TimeoutError) as error:
@@ -112,7 +112,15 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     ]
     since = _since(telemetry, holder, running)
     return FlowStatus(
-        name, running, since[0], since[1], since[2], trouble, telemetry.get("epoch", 0), telemetry.get("spark", {}), tuple(lanes)
+        name,
+        running,
+        since[0],
+        since[1],
+        since[2],
+        trouble,
+        telemetry.get("epoch", 0),
+        telemetry.get("spark", {}),
+        tuple(lanes),
     )
 
 
@@ -145,7 +153,7 @@ async def _telemetry(client: ClusterClient, flow: str) -> dict[str, Any]:
     log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
     newest: dict[str, Any] = {}
     async for seen in read_range(client, log, max(start, end - _NEWEST), end, committed=False):
-        for record in DefaultRecordBatch(bytes(seen.data)):
+        for record in read_records(seen.data, seen.header):
             if record.key == flow.encode() and record.value is not None:
                 newest = json.loads(record.value)
     return newest

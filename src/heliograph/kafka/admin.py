@@ -3,13 +3,11 @@
 Runs on the driver only and blocks. Foreign errors are translated here and nowhere else: no answer in time is
 ClusterUnreachable, an answer with an error code is BrokerRefused, what only a person can change is SetupError.
 Every call ends within about twice the time it was given: once for the retries, once for the last request.
-Counterpart: `replication.topic_plan` decides what is applied here.
+Counterpart: `replication.topic_plan` decides what is applied here. How the client is made: `admin_client`.
 """
 
 from __future__ import annotations
 
-import re
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,11 +17,11 @@ from typing import Any, Self, TypeVar
 import kafka.errors as foreign
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin._configs import ConfigSourceType
-from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, HeliographError, SetupError
+from heliograph.kafka.admin_client import client_settings, connect
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
@@ -31,7 +29,6 @@ from heliograph.replication.topic_plan import AddPartitions, CreateTopic
 
 INTERNAL_REPLICATION_OPTION = "heliograph.topics.replication.factor"
 
-_ADDRESS = re.compile(r"(\[[^\[\]]+\]|[^:\[\]\s]+):[0-9]{1,5}")
 Partition = tuple[str, int]
 Answer = TypeVar("Answer")
 
@@ -43,16 +40,6 @@ _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE, _INVALID_TOPIC = 3, 5, 17
 _TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
 _ISOLATION = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
-_CLIENT_TEXTS = {"client.id": "client_id", "client.dns.lookup": "client_dns_lookup"}
-_CLIENT_NUMBERS = {
-    "connections.max.idle.ms": "connections_max_idle_ms",
-    "metadata.max.age.ms": "metadata_max_age_ms",
-    "reconnect.backoff.ms": "reconnect_backoff_ms",
-    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
-    "receive.buffer.bytes": "receive_buffer_bytes",
-    "retry.backoff.ms": "retry_backoff_ms",
-    "send.buffer.bytes": "send_buffer_bytes",
-}
 
 
 class ClusterAdmin:
@@ -61,7 +48,7 @@ class ClusterAdmin:
     def __init__(self, cluster: Cluster, request_timeout_ms: int = 10_000) -> None:
         self._cluster = cluster
         self._timeout_ms = request_timeout_ms
-        self._settings = _client_settings(cluster)
+        self._settings = client_settings(cluster)
         self._client: KafkaAdminClient | None = None
 
     def __enter__(self) -> Self:
@@ -135,7 +122,7 @@ class ClusterAdmin:
             if refusal.code == _INVALID_REPLICATION_FACTOR:
                 raise self._too_few_brokers(action, option) from refusal
             raise
-        self._await_partitions(doing, action.name, action.partitions)
+        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.partitions))
         return True
 
     def add_partitions(self, action: AddPartitions) -> bool:
@@ -149,7 +136,7 @@ class ClusterAdmin:
             if refusal.code == _INVALID_PARTITIONS and self._partitions(action.name) >= action.want:
                 return False
             raise
-        self._await_partitions(doing, action.name, action.want)
+        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.want))
         return True
 
     def ends(self, partitions: Iterable[Partition], isolation: str = "read_committed") -> dict[Partition, int]:
@@ -161,14 +148,12 @@ class ClusterAdmin:
         return self._offsets(partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
 
     def sizes(self, topics: Iterable[str]) -> dict[str, int]:
-        """Bytes of each topic on disk, one replica of each partition; a topic of which the brokers tell nothing is out."""
+        """Bytes of each topic on disk, one replica of each partition; topics that no broker tells of are left out."""
         wanted = sorted(set(topics))
         if not wanted:
             return {}
         rows = self._call("describe log directories", lambda client: client.describe_log_dirs(wanted))
-        largest: dict[Partition, int] = {}
-        for at, size in _log_sizes(rows):
-            largest[at] = max(size, largest.get(at, 0))
+        largest = dict(sorted(_log_sizes(rows)))  # of a partition's replicas the last, which is the largest, stays
         totals: Counter[str] = Counter()
         for (topic, _), size in largest.items():
             totals[topic] += size
@@ -203,10 +188,6 @@ class ClusterAdmin:
         found = self._call("list offsets", lambda client: client.list_partition_offsets(wanted, isolation))
         return {(at.topic, at.partition): int(answer.offset) for at, answer in found.items()}
 
-    def _await_partitions(self, doing: str, name: str, count: int) -> None:
-        """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
-        self._call(f"{doing}, wait for its leaders", lambda client: _check_ready(client, name, count))
-
     def _too_few_brokers(self, action: CreateTopic, option: str) -> SetupError:
         return SetupError(
             f"{option}={action.replication_factor} is not possible for topic '{action.name}': "
@@ -236,8 +217,7 @@ class ClusterAdmin:
             left_ms = self._timeout_ms - int((time.monotonic() - began) * 1000)
             share_ms = max(100, left_ms // (len(self._cluster.bootstrap) - tried))
             try:
-                _knock(address, share_ms / 1000)
-                self._client = _connect(address, self._settings, self._timeout_ms, share_ms)
+                self._client = connect(address, self._settings, self._timeout_ms, share_ms)
                 return self._client
             except (foreign.KafkaError, OSError) as error:
                 fault = error
@@ -285,58 +265,6 @@ def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:
         CreateTopic(TELEMETRY_TOPIC, 1, replication_factor, telemetry, reason),
         CreateTopic(EVENTS_TOPIC, 1, replication_factor, events, reason),
     )
-
-
-def _client_settings(cluster: Cluster) -> dict[str, object]:
-    """The cluster's client keys in the library's words; keys of consumers and producers are not this module's."""
-    for address in cluster.bootstrap or ("",):
-        if not _ADDRESS.fullmatch(address):
-            raise SetupError(f"bootstrap.servers of cluster '{cluster.alias}' holds '{address}': host:port is expected")
-    settings: dict[str, object] = {"client_id": "heliograph-admin"}
-    for name, value in cluster.client:
-        if name == "security.protocol" and value.upper() != "PLAINTEXT":
-            raise SetupError(f"security.protocol {value} is not served yet (cluster '{cluster.alias}'): use PLAINTEXT")
-        if name in _CLIENT_TEXTS:
-            settings[_CLIENT_TEXTS[name]] = value
-        if name in _CLIENT_NUMBERS:
-            settings[_CLIENT_NUMBERS[name]] = _number(cluster, name, value)
-    return settings
-
-
-def _number(cluster: Cluster, name: str, value: str) -> int | None:
-    if not value.strip().removeprefix("-").isdecimal():
-        raise SetupError(f"{name}={value} of cluster '{cluster.alias}' is not a whole number")
-    # Kafka's -1 is "as the system has it", which the library calls None.
-    return None if int(value) < 0 else int(value)
-
-
-def _knock(address: str, timeout_s: float) -> None:
-    """OSError if nobody listens. The library leaves a socket open, and an error in the log, for every attempt it makes."""
-    host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-
-
-def _connect(address: str, settings: Mapping[str, object], timeout_ms: int, share_ms: int) -> KafkaAdminClient:
-    """The library starts a thread before it connects, and leaves it running if that fails: stop it here."""
-    made: list[KafkaNetClient] = []
-
-    def make(**configs: object) -> KafkaNetClient:
-        made.append(KafkaNetClient(**configs))
-        return made[0]
-
-    try:
-        return KafkaAdminClient(
-            bootstrap_servers=[address],
-            request_timeout_ms=timeout_ms,
-            bootstrap_timeout_ms=share_ms,
-            kafka_client=make,
-            **settings,
-        )
-    except foreign.KafkaError:
-        for client in made:
-            client.close()
-            client._net.stop()
-        raise
 
 
 def _described_topics(client: KafkaAdminClient, names: list[str] | None) -> list[dict[str, Any]]:
@@ -389,6 +317,7 @@ def _check_grown(answer: Any) -> None:
 
 
 def _check_ready(client: KafkaAdminClient, name: str, count: int) -> None:
+    """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
     partitions = [part for row in _described_topics(client, [name]) for part in row["partitions"]]
     if len([part for part in partitions if part["leader_id"] >= 0]) < count:
         raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")

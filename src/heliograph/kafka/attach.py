@@ -206,9 +206,8 @@ class Attacher:
         wanted = record_at(position.last.data, position.before())
         header = ours.header
         there = record_at(ours.data, header.base_offset + header.last_offset_delta)
-        if lane.target_append_time:
-            wanted, there = wanted[1:], there[1:]
-        if wanted != there:
+        begin = 1 if lane.target_append_time else 0  # the target's own clock stands in place of the timestamp
+        if wanted[begin:] != there[begin:]:
             raise LaneParked(
                 f"attach disproved: the target's last record of this lane (offset "
                 f"{header.base_offset + header.last_offset_delta}) is not the source's record {position.before()}"
@@ -264,16 +263,16 @@ def _confirmed(entry: LedgerEntry, position: _Position, sequence: int, target_ne
 
 def _is_ours(seen: Seen, entry: LedgerEntry) -> bool:
     header = seen.header
-    return (
-        header.producer_id == entry.identity.producer_id and header.producer_epoch == entry.identity.producer_epoch
-    )
+    return header.producer_id == entry.identity.producer_id and header.producer_epoch == entry.identity.producer_epoch
 
 
 def _offsets_of(seen: Seen) -> list[int]:
     header = seen.header
     if header.is_dense:
         return list(range(header.base_offset, header.next_offset))
-    raise LaneParked(f"the source has a gap inside the batch at {header.base_offset}: it was compacted, counting is not safe")
+    raise LaneParked(
+        f"the source has a gap inside the batch at {header.base_offset}: it was compacted, counting is not safe"
+    )
 
 
 def _countable(seen: Seen, offset: int) -> tuple[int, int]:
@@ -287,5 +286,3 @@ def _countable(seen: Seen, offset: int) -> tuple[int, int]:
 
 def _offset_of(seen: Seen, index: int) -> int:
     return seen.header.base_offset + index
-
-

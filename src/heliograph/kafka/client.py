@@ -56,6 +56,8 @@ class ProducerState:
     epoch: int
     last_sequence: int
     last_timestamp: int
+    transaction_start: int = -1
+    """The first offset of its open transaction, -1 without one."""
 
 
 class ClusterClient:
@@ -120,9 +122,7 @@ class ClusterClient:
     async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
         """Leaders and topic ids of the named topics; brokers and cluster id on the way."""
         names = sorted(set(topics))
-        wanted = [
-            MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=name) for name in names
-        ]
+        wanted = [MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=name) for name in names]
         connection = await self._any()
         request = MetadataRequest(
             topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
@@ -139,9 +139,9 @@ class ClusterClient:
             for topic in answer.topics
         }
 
-    async def offsets(self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False) -> dict[
-        Partition, int
-    ]:
+    async def offsets(
+        self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False
+    ) -> dict[Partition, int]:
         """ListOffsets on a leader; partitions that it refuses are left out."""
         topic_type = ListOffsetsRequest.ListOffsetsTopic
         topics = [
@@ -182,7 +182,10 @@ class ClusterClient:
             for part in topic.partitions:
                 found[(topic.name, part.partition_index)] = part.error_code or {
                     producer.producer_id: ProducerState(
-                        producer.producer_epoch, producer.last_sequence, producer.last_timestamp
+                        producer.producer_epoch,
+                        producer.last_sequence,
+                        producer.last_timestamp,
+                        producer.current_txn_start_offset,
                     )
                     for producer in part.active_producers
                 }
@@ -195,9 +198,7 @@ class ClusterClient:
             if attempt:
                 await asyncio.sleep(0.1 if attempt < 10 else 0.5)
             asked = await self._any()
-            finding = FindCoordinatorRequest(
-                key=transactional_id, key_type=1, coordinator_keys=[transactional_id]
-            )
+            finding = FindCoordinatorRequest(key=transactional_id, key_type=1, coordinator_keys=[transactional_id])
             found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
             code = found.error_code
             if code in _COORDINATOR_BUSY:

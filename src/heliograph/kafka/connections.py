@@ -60,7 +60,7 @@ class Connection:
         except (OSError, TimeoutError) as error:
             if sock is not None:
                 sock.close()
-            raise ConnectionLost(f"{name}: {error or 'no answer'}") from error
+            raise ConnectionLost(f"{name}: {str(error) or 'no answer'}") from error
         except asyncio.CancelledError:
             if sock is not None:
                 sock.close()
@@ -92,9 +92,7 @@ class Connection:
         answer = await self.exchange(encode, timeout_s)
         return response.decode(bytes(answer), version=version, header=True)
 
-    async def exchange(
-        self, encode: Callable[[int], Sequence[Buffer]], timeout_s: float | None = None
-    ) -> bytearray:
+    async def exchange(self, encode: Callable[[int], Sequence[Buffer]], timeout_s: float | None = None) -> bytearray:
         """One request and its answer, whole, beginning at the correlation id; callers queue."""
         limit = self._timeout_s if timeout_s is None else timeout_s
         async with self._lock:

@@ -148,9 +148,7 @@ class SourceReader:
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
         version = connection.version(FETCH_API, 13)
-        settings = FetchSettings(
-            wait_ms, self._limits.min_bytes, self._limits.max_bytes, self._cutter.read_committed
-        )
+        settings = FetchSettings(wait_ms, self._limits.min_bytes, self._limits.max_bytes, self._cutter.read_committed)
         topics = self._request(wanting)
         chunk: list[Chunk] = []
 
@@ -222,8 +220,6 @@ class SourceReader:
             run.fail(Failure(None, message, finding="source"))
 
 
-
-
 def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:
     """What a source's refusal means for a lane (P10)."""
     name = f"{run.lane.id.topic}-{run.lane.id.partition}"
@@ -243,5 +239,3 @@ def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:
     if part.error_code in _MOVED:
         return Failure(None, f"reading {name}: {describe(part.error_code)}", finding="source")
     return Failure(part.error_code, f"reading {name}: {describe(part.error_code)}", finding="source_refused")
-
-

@@ -10,14 +10,14 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-
 from heliograph.errors import BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.replication.generations import LedgerBook, LedgerKey, ledger_partition
+from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.produce_codec import ProduceTopic, decode_produce, encode_produce
+from heliograph.wire.records import read_records
 
 LEDGER_TOPIC = "__heliograph-ledger"
 TELEMETRY_TOPIC = "__heliograph-telemetry"
@@ -48,7 +48,7 @@ class TopicWriter:
 
     async def append(self, records: Mapping[int, Sequence[Record]], now_ms: int) -> dict[int, int]:
         """Write records by partition; the base offset of each partition's append. Retries until 30 s have passed."""
-        left = {partition: batch_of(rows, now_ms) for partition, rows in records.items() if rows}
+        left = {partition: plain_batch(rows, now_ms) for partition, rows in records.items() if rows}
         written: dict[int, int] = {}
         async with asyncio.timeout(_WRITE_SECONDS):
             while left:
@@ -71,9 +71,7 @@ class TopicWriter:
         for node, partitions in by_node.items():
             connection = await self._client.connection(node, "ledger")
             version = connection.version(PRODUCE_API, 9)
-            topic = ProduceTopic(
-                self.topic, uuid.UUID(self.topic_id).bytes, [(p, batches[p]) for p in partitions]
-            )
+            topic = ProduceTopic(self.topic, uuid.UUID(self.topic_id).bytes, [(p, batches[p]) for p in partitions])
             answer = await connection.exchange(
                 lambda number, version=version, topic=topic: encode_produce(  # type: ignore[misc]
                     version, number, CLIENT_ID, _PRODUCE_TIMEOUT_MS, [topic]
@@ -129,9 +127,9 @@ class Ledger:
         log = Log(LEDGER_TOPIC, self._writer.topic_id, partition, node)
         async for seen in read_range(self.client, log, begin, end, committed=True):
             if seen.dropped is None:
-                for record in DefaultRecordBatch(bytes(seen.data)):
+                for record in read_records(seen.data, seen.header):
                     if record.offset >= begin and record.key is not None:
-                        self.book.apply(bytes(record.key).decode(), record.value, record.offset)
+                        self.book.apply(record.key.decode(), record.value, record.offset)
             self._positions[partition] = seen.header.next_offset
 
     async def write(self, records: Iterable[tuple[LedgerKey, bytes | None]], now_ms: int) -> None:
@@ -143,19 +141,3 @@ class Ledger:
             partition = ledger_partition(key, len(self._writer.leaders))
             grouped.setdefault(partition, []).append((str(key).encode(), value))
         await self._writer.append(grouped, now_ms)
-
-
-def batch_of(rows: Sequence[Record], now_ms: int) -> bytes:
-    """An uncompressed batch without producer identity: a repeat of it does no harm in our own topics."""
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=0,
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=1 << 30,
-    )
-    for index, (key, value) in enumerate(rows):
-        builder.append(offset=index, timestamp=now_ms, key=key, value=value, headers=[])
-    return bytes(builder.build())

@@ -322,9 +322,7 @@ class LaneLife:
     def _position(self) -> int:
         return self.run.acked.source_next if self.run.acked is not None else -1
 
-    async def _pause(
-        self, state: LaneState, reason: str, soon: bool = False, seconds: float | None = None
-    ) -> None:
+    async def _pause(self, state: LaneState, reason: str, soon: bool = False, seconds: float | None = None) -> None:
         """Show why, wait, and let the life's loop attach again."""
         self.run.become(state, reason, _now_ms())
         if seconds is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import CLIENT_ID, Connection
+from heliograph.kafka.connections import CLIENT_ID, Buffer, Connection
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import PRODUCE_API
 from heliograph.wire.error_codes import describe
@@ -103,16 +103,14 @@ class TargetWriter:
                 if not runs:
                     break
                 self._waiting.append((self._loop.time(), runs))
-                buffers = encode_produce(
-                    version, connection.next_correlation(), CLIENT_ID, self._timeout_ms, topics
-                )
+                buffers = encode_produce(version, connection.next_correlation(), CLIENT_ID, self._timeout_ms, topics)
                 await connection.send(buffers)
 
     def _form(self) -> tuple[list[LaneRun], list[ProduceTopic]]:
         """At most one batch of each lane that may send now, the longest waiting lanes first."""
         now_ms = self._now_ms()
         chosen: list[LaneRun] = []
-        topics: dict[str, ProduceTopic] = {}
+        batches: dict[tuple[str, str], list[tuple[int, Buffer]]] = {}
         size = 0
         for run in list(self._lanes.values()):
             if not run.can_send(now_ms):
@@ -123,16 +121,12 @@ class TargetWriter:
             size += item.size
             chosen.append(run)
             lane = run.lane
-            topic = topics.get(lane.remote_topic)
-            if topic is None:
-                topic = ProduceTopic(lane.remote_topic, uuid.UUID(lane.target_topic_id).bytes, [])
-                topics[lane.remote_topic] = topic
-            topic.partitions.append((lane.id.partition, item.data))
+            batches.setdefault((lane.remote_topic, lane.target_topic_id), []).append((lane.id.partition, item.data))
         for run in chosen:
             key = (run.lane.remote_topic, run.lane.id.partition)
             del self._lanes[key]
             self._lanes[key] = run
-        return chosen, list(topics.values())
+        return chosen, [ProduceTopic(name, uuid.UUID(key).bytes, found) for (name, key), found in batches.items()]
 
     async def _take_answers(self, connection: Connection) -> None:
         version = connection.version(PRODUCE_API, 13)
@@ -149,9 +143,7 @@ class TargetWriter:
             self._ready.set()
             self._on_answer()
 
-    def _hand(
-        self, run: LaneRun, answers: dict[tuple[str | bytes, int], ProducedPartition], now_ms: int
-    ) -> None:
+    def _hand(self, run: LaneRun, answers: dict[tuple[str | bytes, int], ProducedPartition], now_ms: int) -> None:
         lane = run.lane
         part = answers.get((lane.remote_topic, lane.id.partition))
         if part is None:

@@ -71,9 +71,7 @@ async def fetch_once(
     return answer, fetched
 
 
-async def read_range(
-    client: ClusterClient, log: Log, offset: int, end: int, *, committed: bool
-) -> AsyncIterator[Seen]:
+async def read_range(client: ClusterClient, log: Log, offset: int, end: int, *, committed: bool) -> AsyncIterator[Seen]:
     """Every batch that overlaps [offset, end), in order. Stops early where the log has no more to give."""
     while offset < end:
         buffer, fetched = await fetch_once(client, log, offset, committed=committed)

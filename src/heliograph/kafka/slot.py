@@ -8,10 +8,13 @@ reports.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
+from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.cutting import Cutter
@@ -25,6 +28,7 @@ from heliograph.model.lanes import Lane, LaneState, LedgerEntry
 from heliograph.replication.generations import EntryKey, encode_entry
 
 _HOUSEKEEPING_SECONDS = 0.1
+_HELD_BACK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,10 @@ class Slot:
             await asyncio.gather(*tasks)
             keeper.cancel()
         await self.write_ledger()
-        for part in [*self._readers.values(), *self._writers.values()]:
-            await part.close()
+        for reader in self._readers.values():
+            await reader.close()
+        for writer in self._writers.values():
+            await writer.close()
 
     async def prepare(self) -> None:
         """Open what attach will need, so that a hand-over costs no more than a round trip."""
@@ -162,7 +168,7 @@ class Slot:
     async def _keep_house(self) -> None:
         interval = self.plan.settings.ledger_interval_ms / 1000
         loop = asyncio.get_running_loop()
-        written = loop.time()
+        written = looked = loop.time()
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             for life in self.lives.values():
@@ -170,7 +176,11 @@ class Slot:
                     life.finish()
             if loop.time() - written >= interval:
                 written = loop.time()
-                await self.write_ledger()
+                with contextlib.suppress(HeliographError, TimeoutError):  # it is written again a second later
+                    await self.write_ledger()
+            if loop.time() - looked >= _HELD_BACK_SECONDS:
+                looked = loop.time()
+                await name_open_transactions(self)
 
     async def write_ledger(self, keys: Iterable[str] | None = None) -> None:
         """Write the positions that moved since they were last written (P3.6)."""
@@ -204,9 +214,7 @@ class Slot:
             settings = self.plan.settings
             cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target)
             client = self.warm.client(self.plan.clusters[rules.source])
-            self._readers[key] = SourceReader(
-                client, node, cutter, self.memory, rules.limits, self._wake_writers
-            )
+            self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
         return self._readers[key]
 
     def writer(self, rules: FlowRules, node: int) -> TargetWriter:
@@ -225,6 +233,41 @@ class Slot:
     def _wake_readers(self) -> None:
         for reader in self._readers.values():
             reader.wake()
+
+
+async def name_open_transactions(slot: Slot) -> None:
+    """Say of each lane that a transaction on the source holds back which producer has it open, and since when."""
+    held: dict[tuple[str, int], list[LaneRun]] = {}
+    for life in slot.lives.values():
+        run = life.run
+        if run.state is not LaneState.FOLLOWING or run.start is None:
+            continue
+        if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
+            held.setdefault((run.lane.source, run.start.source_node), []).append(run)
+        elif run.reason:
+            run.become(LaneState.FOLLOWING, "", wall_ms())
+    for (alias, node), runs in held.items():
+        client = slot.warm.client(slot.plan.clusters[alias])
+        names = [(run.lane.id.topic, run.lane.id.partition) for run in runs]
+        try:
+            found = await client.producers(node, names)
+        except HeliographError:
+            continue
+        for run, name in zip(runs, names, strict=True):
+            run.become(LaneState.FOLLOWING, _held_back(found.get(name)), wall_ms())
+
+
+def _held_back(producers: object) -> str:
+    open_ones = [
+        (state.transaction_start, state.last_timestamp, number)
+        for number, state in (producers.items() if isinstance(producers, dict) else ())
+        if state.transaction_start >= 0
+    ]
+    if not open_ones:
+        return ""
+    offset, time_ms, number = min(open_ones)
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+    return f"held back by producer {number} since {moment}: its transaction is open from offset {offset}"
 
 
 def _same(written: LedgerEntry | None, entry: LedgerEntry) -> bool:

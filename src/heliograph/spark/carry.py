@@ -7,12 +7,13 @@ driver code: what a task needs travels in its order.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import pickle
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,12 +51,13 @@ class _Process:
         self.warm = Warm()
 
 
+# A worker process serves many epochs, and its connections are to outlive them: the one module-level state there is.
 _process: _Process | None = None
 
 
-def run_orders(orders: Iterator[bytes]) -> Iterator[str]:
+def run_orders(orders: Iterable[bytes]) -> Iterator[str]:
     """The function that Spark maps over partitions: pickled orders in, outcomes as JSON out."""
-    global _process  # noqa: PLW0603  a worker process serves many epochs; its connections are the point
+    global _process
     if _process is None:
         _process = _Process()
     for order in orders:
@@ -64,7 +66,7 @@ def run_orders(orders: Iterator[bytes]) -> Iterator[str]:
         yield json.dumps(_process.loop.run_until_complete(task.run()))
 
 
-def warm_up(_: Iterator[int]) -> Iterator[int]:
+def warm_up(_: Iterable[int]) -> Iterator[int]:
     """Start a worker and import everything before the first epoch counts."""
     time.sleep(0.3)
     yield os.getpid()
@@ -99,7 +101,11 @@ class Task:
             await asyncio.gather(*helpers, return_exceptions=True)
             if self._line is not None:
                 await self._line.close()
-        return {"epoch": self._order.epoch, "slot": self._order.slot, "lanes": [_row(life) for life in slot.lives.values()]}
+        return {
+            "epoch": self._order.epoch,
+            "slot": self._order.slot,
+            "lanes": [_row(life) for life in slot.lives.values()],
+        }
 
     async def _talk(self, slot: Slot) -> None:
         order, line = self._order, self._line
@@ -108,10 +114,10 @@ class Task:
             slot.go(keys, False, {})
             return
         line.send(words.hello(order.token, order.epoch, order.slot, self._attempt, os.getpid()))
-        try:
+        with contextlib.suppress(
+            HeliographError, TimeoutError
+        ):  # attach meets the same trouble and says so, lane by lane
             await asyncio.wait_for(slot.prepare(), SILENCE_SECONDS)
-        except (HeliographError, TimeoutError):
-            pass  # attach meets the same trouble and says so, lane by lane
         line.send(words.ready(keys))
         while (message := await line.receive()) is not None:
             self._heard = time.monotonic()

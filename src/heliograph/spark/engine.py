@@ -35,9 +35,7 @@ class Engine:
         """A session with warm workers; returns at once if there is one."""
         async with self._lock:
             if self._runner is None:
-                self._context = await asyncio.to_thread(
-                    start_session, self.master, self._settings, self._log_path
-                )
+                self._context = await asyncio.to_thread(start_session, self.master, self._settings, self._log_path)
                 runner = EpochRunner(self._context)
                 await asyncio.to_thread(runner.warm_up, 2 * self._slots)
                 self._runner = runner

@@ -14,7 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import gettempdir
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, accumulators
 
 import heliograph
 from heliograph.errors import SetupError
@@ -47,6 +47,8 @@ def local_master(slots: int) -> str:
 
 def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkContext:
     """A context on `master`; what the JVM prints goes to `log`. SetupError where it does not come up."""
+    # When a session ends, this server of PySpark's prints a stack trace for the connection that ends with it.
+    setattr(accumulators.AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010  mypy forbids assigning methods
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     conf = SparkConf(loadDefaults=True).setMaster(master)
@@ -56,12 +58,14 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
     with as_file(files("heliograph.spark") / "log4j2.properties") as quiet:
-        options = f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {settings.get('spark.driver.extraJavaOptions', '')}"
+        options = (
+            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {settings.get('spark.driver.extraJavaOptions', '')}"
+        )
         conf.set("spark.driver.extraJavaOptions", options.strip())
         try:
             with _stderr_to(log):
                 context = SparkContext(conf=conf)
-        except Exception as error:  # noqa: BLE001  Py4J raises many kinds; here they all mean: no session
+        except Exception as error:  # Py4J raises many kinds; here they all mean: no session
             forget_session()
             raise SetupError(f"Spark did not start on {master}: {_first_line(error)}; see {log}") from error
     context.setLogLevel("OFF")
