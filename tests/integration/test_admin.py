@@ -358,7 +358,7 @@ def test_a_setting_that_is_no_number_is_refused() -> None:
         ClusterAdmin(Cluster("B", ("b:9092",), (("metadata.max.age.ms", "soon"),)))
 
 
-@pytest.mark.parametrize("address", ["", "host", "host:", "host:abc", "a:1:2", "host :1", ":9092"])
+@pytest.mark.parametrize("address", ["", "host", "host:", "host:abc", "a:1:2", "host :1", ":9092", "host:65536"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(SetupError, match="bootstrap.servers of cluster 'B' holds .*host:port is expected"):
         ClusterAdmin(Cluster("B", (address,)))

@@ -41,18 +41,20 @@ class Tenure:
                 self._seen_at = self._clock()
             if self._clock() - self._seen_at < self._wait_s:
                 return
-            await self._write(held=False, supersedes=holder.run)
+            # Kept in every later record: after compaction it is the only one that names whom we took over from.
+            self._me = replace(self._me, supersedes=holder.run)
+            await self._write(held=False)
         elif holder is None or holder.released:
-            await self._write(held=False, supersedes="")
+            await self._write(held=False)
         book = await self._ledger.refresh()
         holder = book.holder(self._me.flow)
         self.is_mine = holder is not None and holder.run == self._me.run
         if self.is_mine:
             self.other = None
-            await self._write(held=True, supersedes="")
+            await self._write(held=True)
 
-    async def _write(self, held: bool, supersedes: str) -> None:
-        record = replace(self._me, renewed_ms=self._now_ms(), held=held, supersedes=supersedes)
+    async def _write(self, held: bool) -> None:
+        record = replace(self._me, renewed_ms=self._now_ms(), held=held)
         await self._ledger.write([(HolderKey(self._me.flow, self._me.run), encode_holder(record))], self._now_ms())
 
     async def release(self) -> None:

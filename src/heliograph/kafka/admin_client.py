@@ -20,7 +20,7 @@ from heliograph.errors import SetupError
 from heliograph.model.clusters import Cluster
 
 _ADDRESS = re.compile(r"(\[[^\[\]]+\]|[^:\[\]\s]+):[0-9]{1,5}")
-_CLIENT_TEXTS = {"client.id": "client_id", "client.dns.lookup": "client_dns_lookup"}
+_LAST_PORT = 65_535
 _CLIENT_NUMBERS = {
     "connections.max.idle.ms": "connections_max_idle_ms",
     "metadata.max.age.ms": "metadata_max_age_ms",
@@ -48,14 +48,14 @@ class _TidySocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no t
 def client_settings(cluster: Cluster) -> dict[str, object]:
     """The cluster's client keys in the library's words; keys of consumers and producers are not this module's."""
     for address in cluster.bootstrap or ("",):
-        if not _ADDRESS.fullmatch(address):
+        if not _ADDRESS.fullmatch(address) or int(address.rpartition(":")[2]) > _LAST_PORT:
             raise SetupError(f"bootstrap.servers of cluster '{cluster.alias}' holds '{address}': host:port is expected")
     settings: dict[str, object] = {"client_id": "heliograph-admin"}
     for name, value in cluster.client:
         if name == "security.protocol" and value.upper() != "PLAINTEXT":
             raise SetupError(f"security.protocol {value} is not served yet (cluster '{cluster.alias}'): use PLAINTEXT")
-        if name in _CLIENT_TEXTS:
-            settings[_CLIENT_TEXTS[name]] = value
+        if name == "client.id":
+            settings["client_id"] = value
         if name in _CLIENT_NUMBERS:
             settings[_CLIENT_NUMBERS[name]] = _number(cluster, name, value)
     return settings
