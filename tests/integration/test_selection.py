@@ -78,7 +78,7 @@ def addresses(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactor
 SOURCE_TOPICS = {
     "A": ["both", "chain", "three", "fan", "list-one", "list-two", "list-three", "re-1", "re-22", "re-no"],
     "B": ["both", "three", "my-three"],
-    "C": ["three", "ident", "skip-me", "x.internal", "x-internal"],
+    "C": ["three", "ident", "skip-me"],
     "D": ["sep"],
 }
 
@@ -92,8 +92,9 @@ def world(addresses: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
             seed += 1
             create_topic(addresses[letter], f"{w}-{kind}", partitions=2)
             write(addresses[letter], f"{w}-{kind}", samples(RECORDS, partitions=2, seed=seed), "lz4")
-    create_topic(addresses["C"], f"__{w}-hidden")
-    write(addresses["C"], f"__{w}-hidden", samples(10))
+    for internal in (f"__{w}-hidden", f".{w}-hidden", f"mm2-{w}.internal", f"{w}.checkpoints.internal"):
+        create_topic(addresses["C"], internal)
+        write(addresses["C"], internal, samples(10))
 
     def flow(source: str, target: str) -> str:
         return f"{w}{source}->{w}{target}"

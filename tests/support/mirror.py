@@ -18,7 +18,6 @@ QUICK = {
     "replication.factor": "1",
     "takeover.wait.seconds": "2",
     "lane.retry.backoff.ms": "200",
-    "offset-syncs.topic.replication.factor": "1",
 }
 """One broker on each side, and no test waits long for what must be waited for."""
 

@@ -90,7 +90,7 @@ class Conductor:
                     self._offer(task, key)
                 self._grant_all(task)
             case "released":
-                self._released(task, message["lane"], message["entry"])
+                self._released(task, message["lane"], message["entry"], message["clean"])
             case "report":
                 self._on_report(task.attempt, message["lanes"], {**message["slot"], "epoch": task.epoch})
 
@@ -117,12 +117,15 @@ class Conductor:
                 owner = self.owners[key]
                 owner.holder, owner.waiting, owner.alone_told = task, None, alone
 
-    def _released(self, task: TaskEnd, key: str, entry: str | None) -> None:
+    def _released(self, task: TaskEnd, key: str, entry: str | None, clean: bool) -> None:
         owner = self.owners.get(key)
         if owner is None or owner.holder is not task:
             return
         owner.holder = None
-        owner.lost_at = None if owner.alone_told or owner.lost_at is None else owner.lost_at
+        if not clean:
+            owner.lost_at = self._clock()
+        elif owner.alone_told:
+            owner.lost_at = None
         waiting = owner.waiting
         if waiting is not None and not waiting.gone:
             alone = self._known_dead(key)

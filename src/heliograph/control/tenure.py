@@ -26,15 +26,21 @@ class Tenure:
         self._now_ms = now_ms
         self._seen: tuple[str, int] = ("", 0)
         self._seen_at = clock()
-        self.is_mine = False
+        self._mine = False
+        self._renewed_at = clock()
         self.other: Holder | None = None
+
+    @property
+    def is_mine(self) -> bool:
+        """We hold it, and said so lately enough that nobody can have taken it over."""
+        return self._mine and self._clock() - self._renewed_at < self._wait_s / 2
 
     async def renew(self) -> None:
         """Claim, or say again that we hold it; called every few seconds."""
         book = await self._ledger.refresh()
         holder = book.holder(self._me.flow)
         if holder is not None and holder.run != self._me.run and not holder.released:
-            self.is_mine = False
+            self._mine = False
             self.other = holder
             if (holder.run, holder.renewed_ms) != self._seen:
                 self._seen = (holder.run, holder.renewed_ms)
@@ -48,10 +54,11 @@ class Tenure:
             await self._write(held=False)
         book = await self._ledger.refresh()
         holder = book.holder(self._me.flow)
-        self.is_mine = holder is not None and holder.run == self._me.run
-        if self.is_mine:
+        self._mine = holder is not None and holder.run == self._me.run
+        if self._mine:
             self.other = None
             await self._write(held=True)
+            self._renewed_at = self._clock()
 
     async def _write(self, held: bool) -> None:
         record = replace(self._me, renewed_ms=self._now_ms(), held=held)
@@ -59,6 +66,6 @@ class Tenure:
 
     async def release(self) -> None:
         """We leave in good order: the next run need not wait."""
-        if self.is_mine:
+        if self._mine:
             record = replace(self._me, renewed_ms=self._now_ms(), released=True)
             await self._ledger.write([(HolderKey(self._me.flow, self._me.run), encode_holder(record))], self._now_ms())

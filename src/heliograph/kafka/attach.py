@@ -5,6 +5,7 @@ The decisions are in replication/attach.py. This file only asks, and turns what 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from heliograph.errors import BrokerRefused, LaneParked
@@ -62,8 +63,10 @@ class Attacher:
 
     async def attach(self, lane: Lane, entry: LedgerEntry, read_committed: bool, now_ms: int) -> Start:
         """Where the lane goes on, proven; raises LaneParked, NewerGeneration, BrokerRefused or ConnectionLost."""
-        target, leader = await self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
-        source, source_leader = await self._side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition)
+        (target, leader), (source, source_leader) = await asyncio.gather(
+            self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition),
+            self._side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition),
+        )
         remembered = await self._remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
@@ -107,8 +110,9 @@ class Attacher:
         if leader.node < 0:
             raise BrokerRefused(5, where)
         name = (topic, partition)
-        start = await self._offset(client, leader.node, EARLIEST, name)
-        end = await self._offset(client, leader.node, LATEST, name)
+        start, end = await asyncio.gather(
+            self._offset(client, leader.node, EARLIEST, name), self._offset(client, leader.node, LATEST, name)
+        )
         if start is None or end is None:
             raise BrokerRefused(6, where)
         return Side(Log(topic, topic_id, partition, leader.node, leader.epoch), start, end), leader

@@ -35,6 +35,9 @@ class Connection:
         self._lock = asyncio.Lock()
         self._correlation = 0
         self._head = bytearray(4)
+        self._waiters: set[asyncio.Future[None]] = set()
+        self.is_receiving = False
+        """The first byte of a frame has come: who closes now throws an answer away."""
         self.name = name
         self.versions: dict[int, tuple[int, int]] = {}
         self.closed = False
@@ -133,12 +136,14 @@ class Connection:
 
     async def receive_into(self, buffer_for: Callable[[int], bytearray]) -> tuple[bytearray, int]:
         """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id."""
+        self.is_receiving = False
         await self._fill(memoryview(self._head))
         (size,) = _FRAME.unpack(self._head)
         if not 4 <= size <= _MAX_FRAME_BYTES:
             raise self._lost(f"a frame of {size} bytes: this is not a Kafka broker")
         buffer = buffer_for(size)
         await self._fill(memoryview(buffer)[:size])
+        self.is_receiving = False
         return buffer, size
 
     async def _fill(self, view: memoryview) -> None:
@@ -153,6 +158,7 @@ class Connection:
                 raise self._lost(error) from error
             if count == 0:
                 raise self._lost("closed by the broker")
+            self.is_receiving = True
             got += count
 
     async def _wait(self, add: Callable[..., None], remove: Callable[[int], Any]) -> None:
@@ -160,10 +166,12 @@ class Connection:
             raise ConnectionLost(f"{self.name}: closed")
         descriptor = self._sock.fileno()
         ready = self._loop.create_future()
+        self._waiters.add(ready)
         add(descriptor, _wake, ready)
         try:
             await ready
         finally:
+            self._waiters.discard(ready)
             if not self.closed:
                 remove(descriptor)
 
@@ -180,6 +188,8 @@ class Connection:
             self._loop.remove_reader(descriptor)
             self._loop.remove_writer(descriptor)
         self._sock.close()
+        for waiter in self._waiters:
+            _wake(waiter)  # it finds the socket closed
 
 
 def _grown(buffer: bytearray, size: int) -> bytearray:

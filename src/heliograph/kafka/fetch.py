@@ -28,6 +28,7 @@ from heliograph.wire.fetch_codec import (
 )
 
 _SHORT_WAIT_MS = 5
+_JOIN_SECONDS = 0.003
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
 
 
@@ -101,7 +102,13 @@ class SourceReader:
         self._changed = asyncio.Event()
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
-        self.read_committed = cutter.read_committed
+        self._polled: set[LaneRun] = set()
+        self._interrupted = False
+
+    async def warm(self) -> None:
+        """Dial ahead of the first lane."""
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._client.dial(self._node)
 
     def add(self, run: LaneRun) -> None:
         self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
@@ -109,6 +116,16 @@ class SourceReader:
         self._changed.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
+        else:
+            asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
+
+    def _interrupt(self) -> None:
+        """A lane joined while a long poll without it sleeps: end that poll, or the lane would wait for its end."""
+        connection = self._connection
+        asleep = connection is not None and not connection.closed and not connection.is_receiving and self._polled
+        if asleep and connection is not None and not set(self._lanes.values()) <= self._polled:
+            self._interrupted = True
+            connection.close()
 
     def remove(self, run: LaneRun) -> None:
         if self._lanes.get((run.lane.id.topic, run.lane.id.partition)) is run:
@@ -131,6 +148,9 @@ class SourceReader:
             try:
                 await self._read_once()
             except HeliographError as error:
+                if self._interrupted:
+                    self._interrupted = False
+                    continue
                 self._lose(str(error))
                 return
 
@@ -142,14 +162,15 @@ class SourceReader:
                 await self._changed.wait()
             return
         await self._memory.room(self._limits.max_bytes)
-        if self._connection is None or self._connection.closed:
-            self._connection = await self._client.dial(self._node)
+        await self.warm()
         connection = self._connection
+        assert connection is not None  # noqa: S101  warm() dialled
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
         version = connection.version(FETCH_API, 13)
         settings = FetchSettings(wait_ms, self._limits.min_bytes, self._limits.max_bytes, self._cutter.read_committed)
         topics = self._request(wanting)
+        self._polled = set(wanting)
         chunk: list[Chunk] = []
 
         def buffer_for(size: int) -> bytearray:
@@ -168,6 +189,7 @@ class SourceReader:
             connection.close()
             raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
         finally:
+            self._polled = set()
             if chunk:
                 chunk[0].release()
         await asyncio.sleep(0)

@@ -167,6 +167,10 @@ class LaneRun:
         else:
             self.idle.set()
 
+    def is_clean(self) -> bool:
+        """Every batch sent was answered."""
+        return not self.in_flight and (self.failure is None or self.failure.code is not None)
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def wants_data(self, limit_bytes: int) -> bool:

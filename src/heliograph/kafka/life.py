@@ -49,7 +49,6 @@ class LaneLife:
         self.guard = Guard.BROKER
         self.finished = False
         self.released = False
-        self.may_write = True
         self.notes: list[str] = []
         """What a person must know; the task's report takes them to the driver."""
 
@@ -196,12 +195,8 @@ class LaneLife:
             await self._react(run.failure)
 
     async def _end(self) -> None:
+        """The position goes to the successor over the line at once, and to the ledger with all others'."""
         run = self.run
-        try:
-            async with asyncio.timeout(5):
-                await self._slot.write_ledger([run.lane.id.key])
-        except (HeliographError, TimeoutError) as error:
-            self.notes.append(f"the last position was not written: {error}")
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", _now_ms())
         self.released = True

@@ -45,13 +45,17 @@ class TargetWriter:
         self._connection: Connection | None = None
         self._waiting: deque[tuple[float, list[LaneRun]]] = deque()
         self._loop = asyncio.get_running_loop()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._task: asyncio.Task[None] | None = None
         self._answer = bytearray(1 << 16)
+
+    def warm(self) -> None:
+        """Dial ahead of the first lane, or again after a loss."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
 
     def add(self, run: LaneRun) -> None:
         self._lanes[(run.lane.remote_topic, run.lane.id.partition)] = run
-        if not self._tasks or any(task.done() for task in self._tasks):
-            self._tasks = [asyncio.create_task(self._work())]
+        self.warm()
         self._ready.set()
 
     def remove(self, run: LaneRun) -> None:
@@ -62,9 +66,9 @@ class TargetWriter:
         self._ready.set()
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
         if self._connection is not None:
             self._connection.close()
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
-from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.client import ClusterClient, TopicView
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
 from heliograph.kafka.lane import LaneRun
@@ -29,6 +29,7 @@ from heliograph.replication.generations import EntryKey, encode_entry
 
 _HOUSEKEEPING_SECONDS = 0.1
 _HELD_BACK_SECONDS = 2.0
+_LAST_WRITE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,6 @@ class Slot:
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
         self._written: dict[str, LedgerEntry] = {}
-        self._ended = asyncio.Event()
-        self._on_idle: Callable[[LaneRun], None] | None = None
         for lane in plan.lanes:
             rules = plan.flows[lane.id.flow]
             run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
@@ -146,24 +145,31 @@ class Slot:
             keeper = group.create_task(self._keep_house())
             await asyncio.gather(*tasks)
             keeper.cancel()
-        await self.write_ledger()
+        with contextlib.suppress(HeliographError, TimeoutError):  # the next attempt counts from an older entry
+            async with asyncio.timeout(_LAST_WRITE_SECONDS):
+                await self.write_ledger()
         for reader in self._readers.values():
             await reader.close()
         for writer in self._writers.values():
             await writer.close()
 
     async def prepare(self) -> None:
-        """Open what attach will need, so that a hand-over costs no more than a round trip."""
+        """Open what the lanes will need, so that a hand-over costs a few round trips and no connection."""
         for rules in self.plan.flows.values():
             source = self.warm.client(self.plan.clusters[rules.source])
             target = self.warm.client(self.plan.clusters[rules.target])
             lanes = [lane for lane in self.plan.lanes if lane.id.flow == rules.flow]
-            if lanes:
-                await asyncio.gather(
-                    source.metadata(lane.id.topic for lane in lanes),
-                    target.metadata(lane.remote_topic for lane in lanes),
-                    self.warm.ledger(self.plan.clusters[rules.target]).refresh(),
-                )
+            read, written, _ = await asyncio.gather(
+                source.metadata(lane.id.topic for lane in lanes),
+                target.metadata(lane.remote_topic for lane in lanes),
+                self.warm.ledger(self.plan.clusters[rules.target]).refresh(),
+            )
+            for node in _leaders(read, [(lane.id.topic, lane.id.partition) for lane in lanes]):
+                await self.reader(rules, node).warm()
+                await source.connection(node)
+            for node in _leaders(written, [(lane.remote_topic, lane.id.partition) for lane in lanes]):
+                self.writer(rules, node).warm()
+                await target.connection(node)
 
     async def _keep_house(self) -> None:
         interval = self.plan.settings.ledger_interval_ms / 1000
@@ -182,14 +188,14 @@ class Slot:
                 looked = loop.time()
                 await name_open_transactions(self)
 
-    async def write_ledger(self, keys: Iterable[str] | None = None) -> None:
+    async def write_ledger(self) -> None:
         """Write the positions that moved since they were last written (P3.6)."""
         now = wall_ms()
         by_target: dict[str, list[LedgerEntry]] = {}
-        for key in list(self.lives) if keys is None else list(keys):
-            run = self.lives[key].run
+        for key, life in self.lives.items():
+            run = life.run
             entry = run.entry(now)
-            if entry is None or not self.lives[key].may_write or _same(self._written.get(key), entry):
+            if entry is None or _same(self._written.get(key), entry):
                 continue
             by_target.setdefault(run.lane.target, []).append(entry)
         for target, entries in by_target.items():
@@ -233,6 +239,15 @@ class Slot:
     def _wake_readers(self) -> None:
         for reader in self._readers.values():
             reader.wake()
+
+
+def _leaders(views: Mapping[str, TopicView], names: list[tuple[str, int]]) -> set[int]:
+    found = {
+        view.leaders[partition].node
+        for topic, partition in names
+        if (view := views.get(topic)) is not None and partition in view.leaders
+    }
+    return {node for node in found if node >= 0}
 
 
 async def name_open_transactions(slot: Slot) -> None:

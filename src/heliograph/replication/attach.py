@@ -5,7 +5,7 @@ I/O is in kafka/attach.py. A decision here is a value with its reason; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heliograph.model.lanes import SEQUENCE_MASK, LedgerEntry, next_sequence
@@ -144,7 +144,3 @@ def guard_margin_ms(expiration_ms: int) -> int:
 def expected_offset(entry: LedgerEntry, tail: TargetTail, ahead: int) -> int | None:
     """P2.7: where the next record must land; None where somebody else's records may lie between."""
     return tail.end if tail.end == entry.target_next + ahead else None
-
-
-def remembered_of(producers: Mapping[int, Remembered], entry: LedgerEntry) -> Remembered | None:
-    return producers.get(entry.identity.producer_id)

@@ -155,7 +155,8 @@ class Task:
             if life.released and key not in self._reported:
                 self._reported.add(key)
                 entry = life.run.entry(0)
-                self._line.send(words.released(key, None if entry is None else encode_entry(entry).decode()))
+                text = None if entry is None else encode_entry(entry).decode()
+                self._line.send(words.released(key, text, life.run.is_clean()))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)

@@ -31,8 +31,9 @@ def report(lanes: Sequence[Mapping[str, Any]], slot: Mapping[str, Any]) -> Messa
     return {"kind": "report", "lanes": list(lanes), "slot": dict(slot)}
 
 
-def released(lane: str, entry: str | None) -> Message:
-    return {"kind": "released", "lane": lane, "entry": entry}
+def released(lane: str, entry: str | None, clean: bool) -> Message:
+    """`clean`: nothing of the task's is on its way any more; else a request may still arrive after its connection ended."""
+    return {"kind": "released", "lane": lane, "entry": entry, "clean": clean}
 
 
 def go(lanes: Sequence[str], alone: bool, entries: Mapping[str, str]) -> Message:

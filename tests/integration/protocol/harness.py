@@ -1,0 +1,299 @@
+"""One flow of one topic between two real clusters, carried by slots in threads: each an attempt that can be killed.
+
+Knows planner, ledger and slot; must not know Spark. A killed attempt ends as a killed process does: its loop stops where it is,
+its sockets close, nothing is written to the ledger any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from heliograph.config.load import load
+from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, flow_rules, open_lanes
+from heliograph.kafka.client import ClusterClient, ProducerState
+from heliograph.kafka.connections import CLIENT_ID
+from heliograph.kafka.ledger import PRODUCE_API, Ledger
+from heliograph.kafka.slot import Slot, SlotPlan, SlotSettings, Warm, wall_ms
+from heliograph.model.clusters import Cluster
+from heliograph.model.lanes import Identity, LaneState, LedgerEntry
+from heliograph.operations.compare import compare_topics
+from heliograph.replication.generations import EntryKey, LedgerBook, encode_entry
+from heliograph.wire.plain_batch import plain_batch
+from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
+from heliograph.wire.record_batch import read_header, restamp
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+NEVER_MS = 3_600_000
+QUICK = SlotSettings(retry_ms=100, retry_max_ms=500, takeover_wait_s=0.5, ledger_interval_ms=100)
+"""No test waits long for what must be waited for."""
+SILENT = replace(QUICK, ledger_interval_ms=NEVER_MS)
+"""The ledger stays where it was: an attempt that is killed leaves nothing but its records."""
+BATCH_BY_BATCH = replace(SILENT, merge_below=0)
+"""No merging: many small steps, so that a kill falls between two of them."""
+WAIT_SECONDS = 40.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A plan with its lanes opened in the ledger."""
+
+    plan: FlowPlan
+    flow: OpenedFlow
+
+    @property
+    def entries(self) -> list[LedgerEntry]:
+        return [self.flow.entries[lane.id.key] for lane in self.plan.lanes]
+
+
+class Mirror:
+    """A flow from `source` to `target` that carries the topic `name`; other tests' flows have other names."""
+
+    def __init__(self, source: str, target: str, name: str) -> None:
+        self.source, self.target, self.topic = source, target, name
+        self.flow = f"{name}s->{name}t"
+        self.remote = f"{name}s.{name}"
+        self.lane_key = f"{self.flow}/{name}/0"
+        self.target_cluster = Cluster(f"{name}t", (target,))
+
+    def make_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        create_topic(self.source, self.topic, partitions, config=config)
+
+    def planner(self, isolation: str = "read_committed") -> FlowPlanner:
+        text = "\n".join(
+            (
+                f"clusters = {self.topic}s, {self.topic}t",
+                f"{self.topic}s.bootstrap.servers = {self.source}",
+                f"{self.topic}t.bootstrap.servers = {self.target}",
+                f"{self.flow}.enabled = true",
+                f"{self.flow}.topics = {self.topic}",
+                f"{self.topic}t->{self.topic}s.enabled = false",
+                "replication.factor = 1",
+                f"isolation.level = {isolation}",
+            )
+        )
+        settings = load(text, "protocol.properties")
+        return FlowPlanner(settings.flows[0], settings.engine)
+
+    def open(self, isolation: str = "read_committed") -> Opened:
+        """What a driver does before its first epoch."""
+        planner = self.planner(isolation)
+        try:
+            plan = planner.apply(planner.discover())
+            return Opened(plan, with_warm(lambda warm: open_lanes(plan, planner, warm)))
+        finally:
+            planner.close()
+
+    # -- the ledger -------------------------------------------------------------------------------------------------
+
+    def with_ledger(self, use: Callable[[Ledger], Awaitable[T]]) -> T:
+        return with_warm(lambda warm: use(warm.ledger(self.target_cluster)))
+
+    def book(self) -> LedgerBook:
+        return self.with_ledger(lambda ledger: ledger.refresh())
+
+    def write_entry(self, entry: LedgerEntry) -> None:
+        """As a task does, or a zombie, or somebody who tampers."""
+        record = (EntryKey(entry.lane, entry.generation), encode_entry(entry))
+        self.with_ledger(lambda ledger: ledger.write([record], wall_ms()))
+
+    def erase(self, opened: Opened) -> None:
+        """The ledger is lost, as far as this flow is concerned."""
+        keys = [(EntryKey(entry.lane, entry.generation), None) for entry in opened.entries]
+        self.with_ledger(lambda ledger: ledger.write(keys, wall_ms()))
+
+    # -- both ends --------------------------------------------------------------------------------------------------
+
+    def assert_identical(self, records: int, isolation: str = "read_committed") -> None:
+        comparison = compare_topics(self.source, self.target, {self.topic: self.remote}, isolation=isolation)
+        assert [str(difference) for difference in comparison.differences] == []
+        assert comparison.records == records
+
+    def producers(self, partition: int = 0) -> Mapping[int, ProducerState]:
+        """What the leader of the remote partition remembers."""
+
+        async def ask(client: ClusterClient) -> Mapping[int, ProducerState]:
+            leader = (await client.metadata([self.remote]))[self.remote].leaders[partition]
+            found = (await client.producers(leader.node, [(self.remote, partition)]))[(self.remote, partition)]
+            assert not isinstance(found, int), f"DescribeProducers: error {found}"
+            return found
+
+        return with_client(self.target, ask)
+
+    def write_as(
+        self, identity: Identity, sequence: int, values: list[bytes], timestamp_ms: int = 0
+    ) -> ProducedPartition:
+        """Append one batch to the remote partition 0 under any identity and number; the broker's answer."""
+        rows = [(b"by hand", value) for value in values]
+        batch = bytearray(plain_batch(rows, timestamp_ms or wall_ms()))
+        header = read_header(batch, 0)
+        restamp(batch, 0, header, identity.producer_id, identity.producer_epoch, sequence)
+        return with_client(self.target, lambda client: _produce(client, self.remote, bytes(batch)))
+
+
+async def _produce(client: ClusterClient, topic: str, batch: bytes) -> ProducedPartition:
+    view = (await client.metadata([topic]))[topic]
+    connection = await client.connection(view.leaders[0].node, "by hand")
+    version = connection.version(PRODUCE_API, 9)
+    wanted = ProduceTopic(topic, uuid.UUID(view.topic_id).bytes, [(0, batch)])
+    answer = await connection.exchange(lambda number: encode_produce(version, number, CLIENT_ID, 10_000, [wanted]))
+    return decode_produce(version, answer).partitions[0]
+
+
+class Attempt:
+    """One slot over all lanes of a plan, in a thread with a loop of its own."""
+
+    def __init__(
+        self, opened: Opened, settings: SlotSettings = QUICK, *, alone: bool = True, until: Mapping[str, int] | None = None
+    ) -> None:
+        plan = opened.plan
+        lanes = tuple(lane for lane in plan.lanes if lane.id.key in opened.flow.entries)
+        aliases = {plan.settings.flow.source: plan.settings.source, plan.settings.flow.target: plan.settings.target}
+        self._plan = SlotPlan(lanes, dict(until or {}), aliases, {plan.name: flow_rules(plan)}, settings)
+        self._alone = alone
+        self.name = uuid.uuid4().hex
+        self.slot: Slot | None = None
+        self.error: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(self._live())
+
+    async def _live(self) -> None:
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        warm = Warm()
+        slot = Slot(self._plan, warm, self.name)
+        slot.go(list(slot.lives), self._alone, {})
+        self.slot = slot
+        try:
+            await slot.run()
+        except Exception as error:  # noqa: BLE001  shown by the test that joins
+            self.error = error
+        finally:
+            warm.close()
+
+    def __enter__(self) -> Attempt:
+        self._thread.start()
+        wait_until(lambda: self.slot is not None or not self._thread.is_alive(), "the slot began")
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self.kill()
+
+    # -- what is done to it -----------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        self._call(lambda: self._main and self._main.cancel())
+        self._thread.join(WAIT_SECONDS)
+        assert not self._thread.is_alive(), "the attempt did not die"
+
+    def stop(self) -> None:
+        """Drain, write the ledger, end."""
+        self._call(lambda: self.slot and self.slot.stop())
+        self.join()
+
+    def tell_alone(self) -> None:
+        self._call(lambda: self.slot and self.slot.go(list(self.slot.lives), True, {}))
+
+    def _call(self, what: Callable[[], object]) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(what)
+
+    def join(self) -> None:
+        self._thread.join(WAIT_SECONDS)
+        assert not self._thread.is_alive(), f"still running after {WAIT_SECONDS:.0f} s: {self.says()}"
+        assert self.error is None, repr(self.error)
+
+    # -- what is seen of it -----------------------------------------------------------------------------------------
+
+    @property
+    def lives(self) -> list[Any]:
+        assert self.slot is not None
+        return list(self.slot.lives.values())
+
+    @property
+    def life(self) -> Any:
+        return self.lives[0]
+
+    @property
+    def records(self) -> int:
+        return sum(life.run.counts.records for life in self.lives)
+
+    @property
+    def notes(self) -> str:
+        return "\n".join(note for life in self.lives for note in life.notes)
+
+    def says(self) -> str:
+        return "; ".join(f"{life.run.lane.id.key}: {life.run.state} {life.run.reason}" for life in self.lives[:3])
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        def holds() -> bool:
+            assert self.error is None, repr(self.error)
+            return condition()
+
+        try:
+            wait_until(holds, what, WAIT_SECONDS, every=0.002)
+        except AssertionError as error:
+            raise AssertionError(f"{error} ({self.says()}; notes: {self.notes})") from error
+
+    def wait_for_records(self, count: int) -> None:
+        self.wait_for(lambda: self.records >= count, f"{count} records are acknowledged")
+
+    def wait_for_position(self, offset: int) -> None:
+        self.wait_for(lambda: self.life.run.position() >= offset, f"everything before {offset} is copied")
+
+    def wait_parked(self, text: str) -> None:
+        def parked() -> bool:
+            run = self.life.run
+            return run.state is LaneState.PARKED and text in run.reason
+
+        self.wait_for(parked, f"the lane is parked with '{text}'")
+
+    def wait_reason(self, text: str) -> None:
+        self.wait_for(lambda: text in self.life.run.reason, f"the lane says '{text}'")
+
+
+def carry(opened: Opened, until: Mapping[str, int] | None = None, settings: SlotSettings = QUICK) -> Attempt:
+    """Copy up to the ends (those of the plan if none are given), drain and end."""
+    ends = until or {lane.id.key: opened.plan.ends[(lane.id.topic, lane.id.partition)] for lane in opened.plan.lanes}
+    with Attempt(opened, settings, until=ends) as attempt:
+        attempt.join()
+        return attempt
+
+
+def with_warm(use: Callable[[Warm], Coroutine[Any, Any, T] | Awaitable[T]]) -> T:
+    async def run() -> T:
+        warm = Warm()
+        try:
+            return await use(warm)
+        finally:
+            warm.close()
+
+    return asyncio.run(run())
+
+
+def with_client(bootstrap: str, use: Callable[[ClusterClient], Awaitable[T]]) -> T:
+    async def run() -> T:
+        client = ClusterClient(Cluster("by-hand", (bootstrap,)))
+        try:
+            return await use(client)
+        finally:
+            client.close()
+
+    return asyncio.run(run())
+
+
+def transactional_name(mirror: Mirror) -> str:
+    return f"heliograph.{mirror.flow}"

@@ -1,0 +1,498 @@
+"""One lane's rules of sending and acknowledging (P3, P4), and that every buffer comes back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from heliograph.kafka.lane import Failure, LaneRun
+from heliograph.model.lanes import LaneState
+from tests.unit.kafka.lanes import NOW, OLD, Pool, answer, batch, entry, following, lane, push, send_all
+
+
+def acknowledged(run: LaneRun, base: int) -> None:
+    """One batch goes and comes back."""
+    assert run.can_send(NOW)
+    run.take()
+    run.answered(answer(base), "", NOW)
+
+
+# -- the window ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_batch_is_on_its_way_until_the_first_acknowledgement() -> None:
+    run = following()
+    for _ in range(8):
+        push(run)
+    assert send_all(run) == 1
+    run.answered(answer(40), "", NOW)
+    assert send_all(run) == 5
+    assert not run.can_send(NOW)
+    run.answered(answer(50), "", NOW)
+    assert send_all(run) == 1
+    assert len(run.in_flight) == 5
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_no_more_than_the_window_is_on_its_way(window: int) -> None:
+    run = following(window=window)
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(8):
+        push(run)
+    assert send_all(run) == window
+
+
+def test_after_another_attach_the_window_is_one_again() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fail(Failure(6, "moved"))
+    assert run.acked is not None
+    run.begin(run_start(run), NOW)
+    for _ in range(3):
+        push(run)
+    assert send_all(run) == 1
+
+
+def run_start(run: LaneRun):  # type: ignore[no-untyped-def]  # Start, from what is acknowledged
+    from tests.unit.kafka.lanes import start
+
+    assert run.acked is not None
+    return start(run.acked)
+
+
+def test_old_records_are_never_pipelined() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run, max_timestamp=OLD)
+    assert send_all(run) == 1
+    run.answered(answer(50), "", NOW)
+    assert send_all(run) == 1
+
+
+def test_one_old_batch_stops_the_pipeline_until_it_is_acknowledged() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    push(run)
+    push(run, max_timestamp=OLD)
+    push(run)
+    push(run)
+    assert send_all(run) == 1, "a fresh batch goes, the old one may not follow it"
+    run.answered(answer(50), "", NOW)
+    assert send_all(run) == 1, "the old one goes alone"
+    run.answered(answer(60), "", NOW)
+    assert send_all(run) == 2
+
+
+def test_a_target_with_append_time_pipelines_old_records() -> None:
+    run = following(on=lane(target_append_time=True))
+    push(run, max_timestamp=OLD)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run, max_timestamp=OLD)
+    assert send_all(run) == 3
+
+
+def test_a_lane_is_guarded_after_a_fresh_acknowledgement_only() -> None:
+    run = following()
+    assert not run.guarded(NOW)
+    push(run)
+    run.take()
+    assert not run.guarded(NOW)
+    run.answered(answer(40), "", NOW)
+    assert run.guarded(NOW)
+    push(run, max_timestamp=OLD)
+    run.take()
+    assert not run.guarded(NOW)
+
+
+# -- acknowledgements ---------------------------------------------------------------------------------------------------
+
+
+def test_the_position_moves_with_acknowledgements_in_order() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run, 5)
+    send_all(run)
+    assert run.position() == 110
+    for step, base in enumerate((50, 55, 60), start=1):
+        run.answered(answer(base), "", NOW)
+        position = run.entry(NOW)
+        assert position is not None
+        assert position.source_next == run.position() == 110 + 5 * step
+        assert position.target_next == base + 5
+        assert position.sequence_next == 50 + 5 * step
+
+
+def test_an_entry_never_passes_what_is_queued_or_on_its_way() -> None:
+    run = following()
+    push(run)
+    assert run.entry(NOW) == entry_at(run, 100)
+    run.take()
+    assert run.entry(NOW) == entry_at(run, 100)
+    run.answered(answer(40), "", NOW)
+    moved = run.entry(NOW)
+    assert moved is not None
+    assert (moved.source_next, moved.source_epoch, moved.target_next, moved.sequence_next) == (110, 5, 50, 50)
+    push(run)
+    assert run.entry(NOW) == moved
+
+
+def entry_at(run: LaneRun, source_next: int) -> object:
+    from dataclasses import replace
+
+    assert run.acked is not None
+    return replace(run.acked, source_next=source_next, time_ms=NOW)
+
+
+def test_batches_that_were_dropped_are_passed_when_nothing_is_left_before_them() -> None:
+    run = following()
+    push(run)
+    run.fetch_offset, run.fetch_epoch = 130, 6
+    assert run.position() == 100
+    acknowledged(run, 40)
+    assert run.position() == 130
+    passed = run.entry(NOW)
+    assert passed is not None
+    assert (passed.source_next, passed.source_epoch, passed.target_next, passed.sequence_next) == (130, 6, 50, 50)
+
+
+def test_dropped_batches_are_not_passed_before_the_target_confirmed_the_position() -> None:
+    run = following(target_next=None)
+    run.fetch_offset = 130
+    assert run.position() == 100
+    push(run)
+    acknowledged(run, 47)
+    assert run.position() == 140
+
+
+def test_a_confirmed_start_counts_as_a_position_at_once() -> None:
+    run = following()
+    run.fetch_offset = 130
+    assert run.position() == 130
+
+
+def test_after_a_failure_the_position_is_the_last_acknowledgement() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fetch_offset = 130
+    assert run.position() == 130
+    run.fail(Failure(None, "gone"))
+    assert run.position() == 110
+
+
+def test_a_lane_that_never_attached_has_no_position() -> None:
+    run = LaneRun(lane(), 5, 1000, None)
+    assert run.position() == -1
+    assert run.entry(NOW) is None
+    assert not run.is_finished()
+
+
+def test_an_acknowledgement_below_the_expected_offset_stops_the_lane() -> None:
+    run = following()
+    push(run)
+    run.take()
+    run.answered(answer(39), "", NOW)
+    assert run.failure is not None
+    assert run.failure.finding == "below_expected"
+    assert "expected at 40 at 39" in run.failure.message
+    assert run.position() == 100
+    assert run.counts.records == 0
+    assert run.stopped.is_set()
+
+
+def test_a_foreign_writer_makes_an_anchor_and_the_lane_goes_on() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    push(run)
+    acknowledged(run, 57)
+    push(run)
+    acknowledged(run, 67)
+    assert run.failure is None
+    assert run.acked is not None
+    assert run.acked.anchors == ((100, 40), (110, 57))
+    assert run.target_next == 77
+
+
+def test_a_gap_in_the_source_makes_an_anchor() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fetch_offset = 115
+    push(run)
+    acknowledged(run, 50)
+    assert run.acked is not None
+    assert run.acked.anchors == ((100, 40), (115, 50))
+
+
+def test_only_the_newest_anchors_are_kept() -> None:
+    run = following()
+    base = 40
+    for _ in range(50):
+        push(run)
+        acknowledged(run, base)
+        base += 11
+    assert run.acked is not None
+    assert len(run.acked.anchors) == 32
+    assert run.acked.anchors[-1] == (590, base - 11)
+
+
+def test_sequences_wrap_in_the_queue_and_in_the_entry() -> None:
+    known = entry(sequence_next=2**31 - 4)
+    run = following(known)
+    first, second = push(run), push(run)
+    assert (first.sequence, second.sequence) == (2**31 - 4, 6)
+    acknowledged(run, 40)
+    assert run.acked is not None
+    assert run.acked.sequence_next == 6
+
+
+# -- errors -------------------------------------------------------------------------------------------------------------
+
+
+def test_answers_after_the_first_error_are_not_judged() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(4):
+        push(run)
+    assert send_all(run) == 4
+    run.answered(answer(50), "", NOW)
+    run.answered(answer(-1, 6), "moved", NOW)
+    run.answered(answer(0), "", NOW)
+    run.answered(answer(-1, 45), "out of order", NOW)
+    assert run.failure == Failure(6, "moved")
+    assert run.position() == 120
+    assert run.counts.records == 20
+    assert run.counts.refused == 1
+    assert run.target_next == 60
+
+
+def test_after_an_error_nothing_is_sent_and_idle_comes_with_the_last_answer() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(7):
+        push(run)
+    assert send_all(run) == 5
+    run.answered(answer(-1, 7), "timed out", NOW)
+    assert not run.queue
+    assert not run.can_send(NOW)
+    assert not run.wants_data(1 << 30)
+    assert run.stopped.is_set()
+    for _ in range(4):
+        assert not run.idle.is_set()
+        run.answered(answer(-1, 45), "", NOW)
+    assert run.idle.is_set()
+
+
+def test_the_first_failure_is_the_one_that_counts() -> None:
+    run = following()
+    run.fail(Failure(2, "corrupt"))
+    run.fail(Failure(None, "closed"))
+    assert run.failure == Failure(2, "corrupt")
+
+
+def test_a_lost_connection_ends_everything_on_its_way() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(6):
+        push(run)
+    send_all(run)
+    run.connection_ended("broker 2: closed")
+    assert run.failure == Failure(None, "broker 2: closed")
+    assert not run.in_flight
+    assert not run.queue
+    assert run.idle.is_set()
+    assert run.queued_bytes == 0
+    assert run.position() == 110
+
+
+def test_attach_clears_a_failure_and_counts() -> None:
+    run = following()
+    run.fail(Failure(6, "moved"))
+    run.begin(run_start(run), NOW + 5)
+    assert run.failure is None
+    assert not run.stopped.is_set()
+    assert run.counts.attaches == 2
+    assert run.state is LaneState.FOLLOWING
+
+
+# -- reading and draining -----------------------------------------------------------------------------------------------
+
+
+def test_a_lane_with_enough_on_its_way_wants_no_data() -> None:
+    run = following()
+    assert run.wants_data(250)
+    push(run)
+    push(run)
+    assert run.wants_data(250)
+    push(run)
+    assert not run.wants_data(250)
+    acknowledged(run, 40)
+    assert run.queued_bytes == 200
+    assert run.wants_data(250)
+
+
+def test_queued_bytes_are_right_after_an_error_and_a_new_start() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(4):
+        push(run)
+    send_all(run)
+    for code in (6, 45, 45, 45):
+        run.answered(answer(-1, code), "", NOW)
+    run.begin(run_start(run), NOW)
+    assert run.queued_bytes == 0
+    push(run)
+    assert run.queued_bytes == 100
+    acknowledged(run, 50)
+    assert run.queued_bytes == 0
+
+
+def test_a_draining_lane_reads_no_more_but_sends_what_it_has() -> None:
+    run = following()
+    push(run)
+    push(run)
+    run.drain()
+    assert not run.wants_data(1 << 30)
+    assert run.stopped.is_set()
+    assert not run.idle.is_set()
+    acknowledged(run, 40)
+    acknowledged(run, 50)
+    assert run.idle.is_set()
+    assert run.position() == 120
+
+
+def test_an_empty_lane_is_drained_at_once() -> None:
+    run = following()
+    run.drain()
+    assert run.idle.is_set()
+
+    async def waits() -> None:
+        await asyncio.wait_for(run.idle.wait(), 1)
+
+    asyncio.run(waits())
+
+
+def test_a_lane_with_an_end_is_finished_when_all_below_it_is_acknowledged() -> None:
+    run = following(until=115)
+    push(run)
+    assert run.wants_data(1 << 30)
+    push(run)
+    assert not run.wants_data(1 << 30)
+    acknowledged(run, 40)
+    assert not run.is_finished()
+    acknowledged(run, 50)
+    assert run.is_finished()
+
+
+def test_a_lane_without_an_end_is_never_finished() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    assert not run.is_finished()
+
+
+def test_the_state_keeps_since_when_it_holds() -> None:
+    run = following()
+    run.become(LaneState.PARKED, "too large", NOW + 10)
+    run.become(LaneState.PARKED, "too large", NOW + 20)
+    assert run.since_ms == NOW + 10
+    run.become(LaneState.PARKED, "not allowed", NOW + 30)
+    assert run.since_ms == NOW + 30
+
+
+def test_counts_tell_raw_rebuilt_dropped_and_latency() -> None:
+    run = following()
+    push(run, max_timestamp=NOW - 12)
+    acknowledged(run, 40)
+    push(run, raw=False, max_timestamp=-1)
+    acknowledged(run, 50)
+    for reason in ("control", "aborted", "control"):
+        run.drop(reason)
+    counts = run.counts
+    assert (counts.records, counts.bytes, counts.raw_batches, counts.rebuilt_batches) == (20, 200, 1, 1)
+    assert counts.dropped == {"control": 2, "aborted": 1}
+    assert run.latency_ms == [12]
+
+
+# -- buffers ------------------------------------------------------------------------------------------------------------
+
+
+def loaded(batches: int) -> tuple[LaneRun, Pool]:
+    """A lane whose batches all lie in one fetched buffer; the reader has let go of it."""
+    run, pool = following(), Pool()
+    chunk = pool.chunk()
+    for _ in range(batches):
+        push(run, chunk=chunk)
+    chunk.release()
+    assert pool.out == 1
+    return run, pool
+
+
+def test_a_buffer_without_a_batch_goes_back_at_once() -> None:
+    pool = Pool()
+    pool.chunk().release()
+    assert pool.out == 0
+
+
+def test_a_buffer_goes_back_with_its_last_acknowledgement() -> None:
+    run, pool = loaded(3)
+    acknowledged(run, 40)
+    acknowledged(run, 50)
+    assert pool.out == 1
+    acknowledged(run, 60)
+    assert pool.out == 0
+
+
+def test_a_buffer_goes_back_when_the_lane_fails_after_the_answers_due() -> None:
+    run, pool = loaded(8)
+    acknowledged(run, 40)
+    assert send_all(run) == 5
+    run.answered(answer(-1, 6), "moved", NOW)
+    assert pool.out == 1, "what is on its way may still be read by the socket"
+    for _ in range(4):
+        run.answered(answer(-1, 45), "", NOW)
+    assert pool.out == 0
+
+
+def test_a_buffer_goes_back_when_the_connection_ends() -> None:
+    run, pool = loaded(8)
+    acknowledged(run, 40)
+    send_all(run)
+    run.connection_ended("closed")
+    assert pool.out == 0
+
+
+def test_a_buffer_goes_back_when_the_connection_ends_after_an_error() -> None:
+    run, pool = loaded(8)
+    acknowledged(run, 40)
+    send_all(run)
+    run.answered(answer(-1, 6), "moved", NOW)
+    run.connection_ended("closed")
+    assert pool.out == 0
+    assert run.failure == Failure(6, "moved")
+
+
+def test_a_buffer_goes_back_when_an_acknowledgement_is_below_the_expected_offset() -> None:
+    run, pool = loaded(3)
+    run.take()
+    run.answered(answer(0), "", NOW)
+    assert pool.out == 0
+
+
+def test_a_batch_knows_where_it_ends() -> None:
+    item = batch(following(), 7)
+    assert (item.source_first, item.source_next, item.sequence) == (100, 107, 40)
