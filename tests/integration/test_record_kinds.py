@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,7 +99,9 @@ class Source:
             "append-time": write(here, self.topic("append-time", config=stamped), samples(2_000), "lz4"),
             "single": write_single_record_batches(here, self.topic("single", partitions=2), 3_000, partitions=2),
             "huge": write_huge_batch(here, self.topic("huge", config={"max.message.bytes": str(16 << 20)})),
-            "empty-partitions": write(here, self.topic("empty-partitions", partitions=5), samples(50), partitioner="consistent"),
+            "empty-partitions": write(
+                here, self.topic("empty-partitions", partitions=5), samples(50), partitioner="consistent"
+            ),
             "empty": write(here, self.topic("empty", partitions=3), []),
         }
 
@@ -261,7 +262,9 @@ def test_aborted_transactions_and_markers_are_left_out_and_counted(copied: Copie
 
 
 def test_read_uncommitted_copies_aborted_records_too(copied: Copied) -> None:
-    pairs = {copied.topics[kind]: f"{copied.uncommitted_alias}.{copied.topics[kind]}" for kind in ("transactions", "aborted")}
+    pairs = {
+        copied.topics[kind]: f"{copied.uncommitted_alias}.{copied.topics[kind]}" for kind in ("transactions", "aborted")
+    }
     here, there = copied.clusters.a.bootstrap, copied.clusters.b.bootstrap
     comparison = compare_topics(here, there, pairs, isolation="read_uncommitted")
     assert comparison.differences == []

@@ -55,7 +55,7 @@ class World:
             assert self.run.exit_status is None, self.run.output
             return sum(ends(there, remote).values()) >= wanted
 
-        wait_until(arrived, f"{topic} of {source} is on {target} as {remote}", 30, every=0.2)
+        wait_until(arrived, f"{topic} of {source} is on {target} as {remote}", 90, every=0.2)
         comparison = compare_topics(here, there, {topic: remote})
         assert comparison.differences == []
         assert comparison.records == wanted
@@ -67,9 +67,7 @@ def addresses(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactor
     more = [EmbeddedCluster("C", directory), EmbeddedCluster("D", directory)]
     try:
         start_many(more)
-        yield dict(
-            zip("ABCD", (cluster.bootstrap for cluster in (two_clusters.a, two_clusters.b, *more)), strict=True)
-        )
+        yield dict(zip("ABCD", (cluster.bootstrap for cluster in (two_clusters.a, two_clusters.b, *more)), strict=True))
     finally:
         for cluster in more:
             cluster.stop()
@@ -168,7 +166,9 @@ def test_all_topics_means_no_internal_and_no_excluded_ones(world: World) -> None
     from_c = {name for name in world.names("D") if name.startswith(f"{world.alias('C')}.")}
     second = f"{world.alias('B')}.{world.remote('A', 'chain')}"
     assert from_c <= {world.remote("C", "three"), world.remote("C", "ident"), f"{world.alias('C')}.{second}"}
-    assert not [name for name in topic_names(world.addresses["D"]) if "heliograph" in name and not name.startswith("__")]
+    assert not [
+        name for name in topic_names(world.addresses["D"]) if "heliograph" in name and not name.startswith("__")
+    ]
 
 
 def test_the_identity_policy_keeps_the_name(world: World) -> None:
@@ -187,8 +187,7 @@ def test_status_shows_every_flow_and_the_right_remote_topic_of_every_lane(world:
     assert len(flows) == 8
     assert all(flow["running"] and flow["process"] == world.run.pid for flow in flows.values())
     found = {
-        (lane["topic"], lane["remote_topic"])
-        for lane in flows[f"{world.alias('B')}->{world.alias('D')}"]["lanes"]
+        (lane["topic"], lane["remote_topic"]) for lane in flows[f"{world.alias('B')}->{world.alias('D')}"]["lanes"]
     }
     assert found == {(f"{world.w}-{kind}", world.remote("B", kind)) for kind in ("three", "my-three")}
 
@@ -247,9 +246,7 @@ def test_a_dry_run_says_what_it_would_do_and_changes_nothing(addresses: dict[str
     w = word()
     create_topic(addresses["A"], w, partitions=3)
     write(addresses["A"], w, samples(42, partitions=3))
-    properties = flow_file(
-        tmp_path / "f", {letter: addresses[letter] for letter in "AD"}, {"A->D": w}, {"slots": "2"}
-    )
+    properties = flow_file(tmp_path / "f", {letter: addresses[letter] for letter in "AD"}, {"A->D": w}, {"slots": "2"})
     before = topic_names(addresses["D"])
     said = command("run", str(properties), "--dry-run")
     assert said.code == 0, said.err

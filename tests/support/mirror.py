@@ -27,7 +27,9 @@ def word() -> str:
     return f"t{uuid.uuid4().hex[:8]}"
 
 
-def flow_file(path: Path, clusters: Mapping[str, str], flows: Mapping[str, str], more: Mapping[str, str] | None = None) -> Path:
+def flow_file(
+    path: Path, clusters: Mapping[str, str], flows: Mapping[str, str], more: Mapping[str, str] | None = None
+) -> Path:
     """A MirrorMaker 2 file: aliases with their addresses, flows with their topics, further lines, which win."""
     settings = {"clusters": ", ".join(clusters)}
     settings |= {f"{alias}.bootstrap.servers": bootstrap for alias, bootstrap in clusters.items()}
@@ -49,7 +51,12 @@ def command(*arguments: str, timeout_seconds: float = COMMAND_SECONDS) -> Said:
     """`heliograph` with these arguments, to its end."""
     program = Path(sys.executable).with_name("heliograph")
     done = subprocess.run(
-        [str(program), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_seconds, check=False
+        [str(program), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)
 

@@ -133,6 +133,7 @@ class Replicator:
         jobs = [
             asyncio.create_task(tick_forever(conductor)),
             asyncio.create_task(self._every_second(conductor, each_second)),
+            asyncio.create_task(self._tell_others()),
             *(asyncio.create_task(watch.watch()) for watch in self.watches),
             *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
         ]
@@ -217,20 +218,23 @@ class Replicator:
     # -- accounting -------------------------------------------------------------------------------------------------
 
     async def _every_second(self, conductor: Conductor, each_second: Callable[[], None]) -> None:
-        interval = self.settings.engine.telemetry_interval_ms / 1000
         while True:
-            await asyncio.sleep(interval)
+            await asyncio.sleep(1)
             for note in self.board.take_notes():
                 _log.warning("%s", note)
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
                     self._done.add(key)
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
-            self.spark = await self.engine.status()
             each_second()
-            await self._publish()
             if self.options.until_caught_up and self._all_done():
                 self.stop()
+
+    async def _tell_others(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.engine.telemetry_interval_ms / 1000)
+            self.spark = await self.engine.status()
+            await self._publish()
 
     def _all_done(self) -> bool:
         if any(watch.opened is None for watch in self.watches):
@@ -255,7 +259,10 @@ class Replicator:
         }
 
     async def _publish(self) -> None:
-        for watch in self.watches:
+        await asyncio.gather(*(self._publish_flow(watch) for watch in self.watches))
+
+    async def _publish_flow(self, watch: FlowWatch) -> None:
+        if watch.opened is not None:
             about = {
                 "host": self._me.host,
                 "process": self._me.process,
@@ -267,9 +274,8 @@ class Replicator:
                 "trouble_since_ms": watch.trouble_since_ms,
                 "spark": self.spark,
             }
-            if watch.opened is not None:
-                record = snapshot(watch.name, self.board, about, watch.opened.refused)
-                await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
+            record = snapshot(watch.name, self.board, about, watch.opened.refused)
+            await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
 
     def summary(self) -> Summary:
         unfinished: list[tuple[str, str]] = []

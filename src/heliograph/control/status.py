@@ -107,7 +107,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     except (HeliographError, TimeoutError) as error:
         trouble = trouble or str(error)
     lanes = [
-        _lane(key, entries.get(key), rows.get(key), (ends, remote_ends), running)
+        _lane(key, entries.get(key), rows.get(key), _Ends(flow, ends, remote_ends), running)
         for key in sorted({*entries, *rows}, key=_order)
     ]
     since = _since(telemetry, holder, running)
@@ -184,6 +184,15 @@ async def _ends_of(client: ClusterClient, names: set[Partition], committed: bool
     return found
 
 
+@dataclass(frozen=True)
+class _Ends:
+    """Both clusters' ends, by each side's own names."""
+
+    flow: FlowSettings
+    source: Mapping[Partition, int]
+    target: Mapping[Partition, int]
+
+
 def _remote(flow: FlowSettings, topic: str) -> str:
     policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
     return policy.format_remote_topic(flow.flow.source, topic)
@@ -198,14 +207,14 @@ def _lane(
     key: str,
     entry: LedgerEntry | None,
     row: Mapping[str, Any] | None,
-    ends: tuple[Mapping[Partition, int], Mapping[Partition, int]],
+    ends: _Ends,
     running: bool,
 ) -> LaneStatus:
     topic, partition = _topic_of(key)
     row = row or {}
     position = max(row.get("position", -1), entry.source_next if entry else -1)
-    source_end = ends[0].get((topic, partition), row.get("source_end", -1))
-    remote = next((name for name, number in ends[1] if number == partition and name.endswith(topic)), "")
+    source_end = ends.source.get((topic, partition), row.get("source_end", -1))
+    remote = _remote(ends.flow, topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
     return LaneStatus(
@@ -215,7 +224,7 @@ def _lane(
         remote_topic=remote,
         source_end=source_end,
         position=position,
-        remote_end=ends[1].get((remote, partition), -1),
+        remote_end=ends.target.get((remote, partition), -1),
         lag=max(0, source_end - position) if source_end >= 0 and position >= 0 else -1,
         delta=_delta(entry),
         generation=entry.generation if entry else row.get("generation", -1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 
 VERSION = 1
+_SECONDS = 2.0
 
 
 def snapshot(flow: str, board: Board, about: Mapping[str, Any], waiting: Mapping[str, str]) -> dict[str, Any]:
@@ -47,4 +49,5 @@ class TelemetryWriter:
             self._writers[target] = TopicWriter(self._warm.client(target), TELEMETRY_TOPIC)
         value = json.dumps(record, separators=(",", ":")).encode()
         with contextlib.suppress(HeliographError, TimeoutError):
-            await self._writers[target].append({0: [(flow.encode(), value)]}, now_ms)
+            async with asyncio.timeout(_SECONDS):
+                await self._writers[target].append({0: [(flow.encode(), value)]}, now_ms)

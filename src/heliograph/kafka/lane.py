@@ -112,6 +112,8 @@ class LaneRun:
         self.log_start = 0
         self.held_back_since_ms = 0
         self.record_path_once: set[int] = set()
+        """Source offsets of batches that the target refused as they were."""
+        self.refused_at = -1
         self.latency_ms: list[float] = []
         self._may_pipeline = False
         self._confirmed = False
@@ -223,6 +225,7 @@ class LaneRun:
         if self.failure is None:
             if answer.error_code:
                 self.counts.refused += 1
+                self.refused_at = item.source_first
                 self.fail(Failure(answer.error_code, message))
             else:
                 self._acknowledge(item, answer.base_offset, now_ms)

@@ -28,6 +28,7 @@ _LOOK_AGAIN_SECONDS = 5.0
 _CALM_SECONDS = 10.0
 _YIELD_MAX_SECONDS = 10.0
 _OUT_OF_ORDER = 45
+_UNREACHABLE_MAX_MS = 4_000
 
 
 class LaneLife:
@@ -247,7 +248,7 @@ class LaneLife:
             case Action.REFETCH_ONCE:
                 self.notes.append(f"{failure.message}: fetching the batch again")
             case Action.RECORD_PATH:
-                self.run.record_path_once.add(self._position())
+                self.run.record_path_once.add(self.run.refused_at)
                 self.notes.append(f"{failure.message}: trying the record path")
 
     async def _yield_to_other(self, failure: Failure) -> None:
@@ -323,7 +324,9 @@ class LaneLife:
         if seconds is None:
             seconds = _SOON_SECONDS if soon else self._backoff_ms / 1000
             if not soon:
-                self._backoff_ms = min(self._backoff_ms * 2, self._slot.plan.settings.retry_max_ms)
+                # What waits for a broker looks often; what is parked needs a person, and looks ever more seldom.
+                most = self._slot.plan.settings.retry_max_ms if state is LaneState.PARKED else _UNREACHABLE_MAX_MS
+                self._backoff_ms = min(self._backoff_ms * 2, max(most, self._slot.plan.settings.retry_ms))
         await self._or_leaving(asyncio.sleep(seconds))
 
     async def _or_leaving(self, waiting: object) -> bool:

@@ -77,7 +77,7 @@ class Mirror:
                 f"{self.flow}.topics = {self.topic}",
                 f"{self.topic}t->{self.topic}s.enabled = false",
                 "replication.factor = 1",
-                f"isolation.level = {isolation}",
+                f"{self.flow}.consumer.isolation.level = {isolation}",
             )
         )
         settings = load(text, "protocol.properties")

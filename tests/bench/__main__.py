@@ -1,0 +1,153 @@
+"""`python -m tests.bench [--case NAME ...] [--scale 0.1] [--out build/bench.json]`: run the cases, print, write the file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import statistics
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from heliograph.errors import HeliographError
+from tests.bench import facts
+from tests.bench.cases import CASES, Case, Copy, Latency, Load, Start, chosen
+from tests.bench.copying import Wanted, measure_copy
+from tests.bench.data import fill, warm_up
+from tests.bench.figures import SYSTEMS, Figures, judge
+from tests.bench.lab import Lab
+from tests.bench.mirrors import Task, mirror, remote_topic
+from tests.bench.report import NAMES, misses, number, table, troubles
+from tests.bench.streaming import measure_latency
+
+Outcome = dict[str, Any]
+
+
+def main() -> int:
+    args = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    cases = chosen(args.case, args.scale)
+    result = _heading(args.scale, cases)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.TemporaryDirectory(prefix="heliograph-bench-", ignore_cleanup_errors=True)
+    with folder as directory, Lab(Path(directory)) as lab:
+        _say("warming up the brokers")
+        warm_up(lab, args.scale)
+        for place, case in enumerate(cases):
+            # Who goes first alternates, so that neither always meets the disk or the brokers the other left.
+            order = SYSTEMS if place % 2 == 0 else SYSTEMS[::-1]
+            result["cases"][case.name] = {"what": case.what, "first": order[0]} | _run(lab, case, order)
+            result["aims"] = judge(result["cases"])
+            args.out.write_text(json.dumps(result, indent=2) + "\n")
+    _conclude(result, args.out)
+    return 1 if troubles(result) else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Heliograph against MirrorMaker 2.")
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", nargs="+", choices=names, default=[], help="only these (default: all)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the data and time (default: 1)")
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="default: %(default)s")
+    return parser.parse_args()
+
+
+def _heading(scale: float, cases: list[Case]) -> Outcome:
+    commit, changed = facts.commit()
+    window = next(((case.lead, case.seconds) for case in cases if isinstance(case, Latency)), (25.0, 40.0))
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit,
+        "changed": changed,
+        "machine": facts.machine(),
+        "versions": facts.versions(),
+        "scale": scale,
+        "latency_window": window,
+        "cases": {},
+        "aims": [],
+    }
+
+
+def _run(lab: Lab, case: Case, order: tuple[str, ...]) -> Outcome:
+    lab.clear()
+    _say(f"{case.name}: {case.what}")
+    match case:
+        case Copy():
+            return _run_copy(lab, case.name, case.load, order)
+        case Start():
+            return _run_start(lab, case, order)
+        case Latency():
+            return {system: _attempt(system, _stream, lab, case, system) for system in order}
+
+
+def _run_copy(lab: Lab, name: str, load: Load, order: tuple[str, ...]) -> Outcome:
+    topic = lab.create(f"bench-{name}", load.partitions)
+    payload_mb = fill(lab.source.bootstrap, topic, load)
+    outcome: Outcome = {"records": load.records, "payload_mb": payload_mb}
+    for system in order:
+        lab.clear(keep=topic)
+        wanted = Wanted(remote_topic(system, topic), load.records, payload_mb)
+        outcome[system] = _attempt(system, measure_copy, lab, mirror(system, lab, Task(topic, load.codec)), wanted)
+    return outcome
+
+
+def _run_start(lab: Lab, case: Start, order: tuple[str, ...]) -> Outcome:
+    rounds = []
+    for turn in range(case.rounds):
+        lab.clear()
+        rounds.append(_run_copy(lab, case.name, case.load, order if turn % 2 == 0 else order[::-1]))
+    return {system: _medians([found[system] for found in rounds]) for system in order}
+
+
+def _medians(rounds: list[Outcome]) -> Outcome:
+    """The start alone, of the rounds that did not fail; what failed stays in sight."""
+    done = [figures for figures in rounds if "failed" not in figures]
+    failed = [figures["failed"] for figures in rounds if "failed" in figures]
+    names = ("start_seconds", "start_cpu_seconds", "peak_pss_mb")
+    outcome: Outcome = {name: statistics.median(figures[name] for figures in done) for name in names if done}
+    outcome["rounds"] = [figures["start_seconds"] for figures in done]
+    return outcome | ({"failed": failed[0]} if failed else {})
+
+
+def _stream(lab: Lab, case: Latency, system: str) -> Figures:
+    lab.clear()
+    topic = lab.create(f"bench-{case.name}", case.partitions)
+    # Without linger MirrorMaker 2 sends at once, which is its best here.
+    one = mirror(system, lab, Task(topic, linger_ms=0))
+    return measure_latency(lab, one, case, topic, remote_topic(system, topic))
+
+
+def _attempt(system: str, measure: Any, *arguments: Any) -> Outcome:
+    """A run that fails is a result too: the other cases are still measured."""
+    try:
+        outcome: Outcome = measure(*arguments)
+    except HeliographError as error:
+        outcome = {"failed": str(error)}
+    shown = ("records_per_second", "copy_cpu_seconds", "p50_ms", "p99_ms", "start_seconds", "failed")
+    found = (f"{name} {_shown(outcome[name])}" for name in shown if name in outcome)
+    _say(f"  {NAMES[system]}: {', '.join(found)}")
+    return outcome
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else number(value)
+
+
+def _conclude(result: Outcome, out: Path) -> None:
+    print(f"\n{table(result)}\n")
+    for line in misses(result):
+        print(f"missed: {line}")
+    for line in troubles(result):
+        print(f"went wrong: {line}")
+    print(f"written: {out}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

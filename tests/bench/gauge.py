@@ -1,0 +1,111 @@
+"""CPU and memory of a mirror: one process and all that it started, also what has ended since."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+EVERY_SECONDS = 0.5
+
+
+class Family:
+    """A process and its descendants. Those seen once stay known when their parent dies."""
+
+    def __init__(self, pid: int) -> None:
+        root = psutil.Process(pid)
+        self._members = {pid: root}
+        self._cpu = {pid: 0.0}
+        self._lock = threading.Lock()
+
+    def look(self) -> None:
+        """Find descendants that are new. Costs milliseconds: it reads the whole process table."""
+        with self._lock:
+            for member in list(self._members.values()):
+                for child in _children(member):
+                    self._members.setdefault(child.pid, child)
+                    self._cpu.setdefault(child.pid, 0.0)
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all members ever known; of those that ended, as of the last call."""
+        with self._lock:
+            for pid, member in self._members.items():
+                try:
+                    times = member.cpu_times()
+                except psutil.NoSuchProcess:
+                    continue
+                # A zombie still says what it used, one that is gone keeps what it said last.
+                self._cpu[pid] = max(self._cpu[pid], times.user + times.system)
+            return sum(self._cpu.values())
+
+    def pss_mb(self) -> float:
+        """Proportional set size: pages that members share are counted once."""
+        with self._lock:
+            return sum(_pss_kib(pid) for pid in self._members) * 1024 / 1e6
+
+    def kill(self) -> list[int]:
+        """kill -9 of what still lives; the process ids that had to be killed."""
+        self.look()
+        left = [member for member in self._members.values() if _lives(member)]
+        for member in left:
+            try:
+                member.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(left, timeout=10)
+        return [member.pid for member in left]
+
+
+class Sampler:
+    """Looks at a family every half second from a thread of its own, inside `with`."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self.peak_pss_mb = 0.0
+
+    def sample(self) -> None:
+        self._family.look()
+        self._family.cpu_seconds()
+        self.peak_pss_mb = max(self.peak_pss_mb, self._family.pss_mb())
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            self.sample()
+            self._over.wait(EVERY_SECONDS)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _pss_kib(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)

@@ -1,0 +1,190 @@
+"""Text from figures: the table that `make bench` prints, and docs/benchmarks.md from build/bench.json.
+
+    python -m tests.bench.report build/bench.json > docs/benchmarks.md
+
+Pure but for `main`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.bench.figures import HELIOGRAPH, MIRRORMAKER, SYSTEMS, aim_of, case_ratio, faults
+
+Result = Mapping[str, Any]
+
+NAMES = {HELIOGRAPH: "Heliograph", MIRRORMAKER: "MirrorMaker 2"}
+LABELS = {
+    "records_per_second": "records/s",
+    "mb_per_second": "MB/s",
+    "copy_cpu_us_per_record": "CPU-µs per record, copy",
+    "total_cpu_us_per_record": "CPU-µs per record, total",
+    "copy_cpu_ms_per_mb": "CPU-ms per MB, copy",
+    "total_cpu_ms_per_mb": "CPU-ms per MB, total",
+    "copy_cpu_seconds": "CPU seconds, copy",
+    "total_cpu_seconds": "CPU seconds, total",
+    "p50_ms": "latency p50, ms",
+    "p99_ms": "latency p99, ms",
+    "p999_ms": "latency p99.9, ms",
+    "max_ms": "latency max, ms",
+    "cpu_percent": "CPU, % of one core",
+    "start_seconds": "start to first record, s",
+    "start_cpu_seconds": "CPU seconds until then",
+    "peak_pss_mb": "peak memory (PSS), MB",
+    "pss_mb": "memory (PSS), MB",
+}
+
+_ABOUT = """\
+Heliograph and the real MirrorMaker 2, on the same brokers and data (`make bench`). A ratio is Heliograph's figure as a
+multiple of MirrorMaker 2's.
+"""
+_HOW = """\
+## How it is measured
+
+- Two single-broker clusters and the mirror share this machine. Both mirrors get the same brokers (warmed up first, the
+  JVM's own defaults) and the same data, one after the other; who goes first alternates from case to case. Between two
+  runs every topic of the last one is deleted and its files are gone.
+- Heliograph runs with its default settings: `heliograph run FILE`. MirrorMaker 2 runs with 2 tasks, a heap of up to
+  2 GB as its own start script has it, `batch.size` 262144, the data's `compression.type`, and `linger.ms` 20 (0 in the
+  latency cases).
+- The target's end offsets are read every 50 ms. *Copy* is from the first record on the target to the last, *total* from
+  the start of the process to the last record.
+- CPU and memory are of all processes of the mirror: Heliograph's driver, Spark's JVM, the Python daemon and workers;
+  MirrorMaker 2's JVM. Memory is the highest sum of their proportional set sizes, looked at every 0.5 s.
+- MB are 1,000,000 bytes of keys and values before compression.
+- Latency is from before a record is given to its producer until a consumer of the target has it, both other processes
+  than the mirror. Measuring starts {lead:g} s after the first record on the target and takes {seconds:g} s, so both are
+  warm{epoch}.
+"""
+_EPOCH_SECONDS = 45.0
+
+
+def number(value: float | None) -> str:
+    """Three digits that count.
+
+    >>> number(929123.4), number(86.31), number(1.234), number(0.0456), number(None)
+    ('929,123', '86.3', '1.23', '0.046', '–')
+    """
+    if value is None:
+        return "–"
+    size = abs(value)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 or not size else 3
+    return f"{value:,.{digits}f}"
+
+
+def table(result: Result) -> str:
+    """Every figure of both, their ratio, and the aim where there is one."""
+    rows = [("case", "figure", *NAMES.values(), "ratio", "aim", "")]
+    rows += [row for name, case in result["cases"].items() for row in _rows(name, case)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = [_line(row, widths) for row in rows]
+    rule = [("-" * width, "-" * (width - 1) + ":")[2 <= place <= 4] for place, width in enumerate(widths)]
+    return "\n".join([lines[0], f"| {' | '.join(rule)} |", *lines[1:]])
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    cells = (
+        cell.rjust(width) if 2 <= place <= 4 else cell.ljust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _rows(name: str, case: Result) -> Iterator[tuple[str, ...]]:
+    shown = name
+    for figure, label in LABELS.items():
+        ours, theirs = (case.get(system, {}).get(figure) for system in SYSTEMS)
+        if ours is None and theirs is None:
+            continue
+        found = case_ratio(case, figure)
+        aim = aim_of(name, figure)
+        verdict = "" if aim is None or found is None else "met" if aim.is_met(found) else "**missed**"
+        times = f"{number(found)}×" if found is not None else "–"
+        yield shown, label, number(ours), number(theirs), times, str(aim or ""), verdict
+        shown = ""
+
+
+def troubles(result: Result) -> list[str]:
+    """One sentence for each run that failed and each record that was lost or repeated."""
+    return [
+        f"{name}, {NAMES[system]}: {what}" for name, case in result["cases"].items() for system, what in faults(case)
+    ]
+
+
+def misses(result: Result) -> list[str]:
+    return [
+        f"{aim['case']}, {LABELS[aim['figure']]}: {number(aim['ratio'])}× of MirrorMaker 2's, the aim is {aim['aim']}"
+        for aim in result["aims"]
+        if aim["verdict"] == "missed"
+    ]
+
+
+def document(result: Result) -> str:
+    """docs/benchmarks.md."""
+    parts = [
+        "<!-- Generated by `python -m tests.bench.report build/bench.json`. Do not edit. -->\n# Benchmarks",
+        _ABOUT,
+        *_warning(result),
+        _where(result),
+        table(result),
+        "Cases:\n\n" + _bullets(f"`{name}`: {case['what']}" for name, case in result["cases"].items()),
+        "## Aims\n\n" + _aims(result),
+        *(["## What went wrong\n\n" + _bullets(troubles(result))] if troubles(result) else []),
+        _how(result),
+    ]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _warning(result: Result) -> list[str]:
+    if result["scale"] >= 1:
+        return []
+    return [f"**Taken at scale {result['scale']:g}, to see that it runs: these figures say nothing about either.**"]
+
+
+def _where(result: Result) -> str:
+    machine, versions = result["machine"], result["versions"]
+    changed = " with uncommitted changes" if result["changed"] else ""
+    hardware = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']:.0f} GB"
+    return _bullets(
+        (
+            f"machine: {hardware}; load before the start {machine['load']:.1f}",
+            "versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()),
+            f"commit: {result['commit']}{changed}",
+            f"date: {result['date']}",
+        )
+    )
+
+
+def _aims(result: Result) -> str:
+    missed = misses(result)
+    counted = [aim["verdict"] for aim in result["aims"]]
+    said = (
+        f"{counted.count('met')} met, {counted.count('missed')} missed, {counted.count('not measured')} not measured."
+    )
+    return said + ("\n\nMissed:\n\n" + _bullets(missed) if missed else "")
+
+
+def _how(result: Result) -> str:
+    lead, seconds = result["latency_window"]
+    inside = lead < _EPOCH_SECONDS < lead + seconds
+    return _HOW.format(lead=lead, seconds=seconds, epoch=" and Heliograph changes its epoch within" if inside else "")
+
+
+def _bullets(lines: Any) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m tests.bench.report build/bench.json\n")
+        return 2
+    sys.stdout.write(document(json.loads(Path(arguments[0]).read_text())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

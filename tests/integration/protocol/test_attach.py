@@ -1,0 +1,267 @@
+"""P2: a lane goes on exactly where the target is, by the leader's memory, by headers, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heliograph.kafka.slot import wall_ms
+from heliograph.model.lanes import Identity
+from heliograph.operations.compare import compare_topics
+from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, carry
+from tests.support.clusters import ClusterFactory
+from tests.support.topics import create_topic, delete_records, delete_topic, ends, starts
+from tests.support.waiting import wait_until
+from tests.support.writers import Sample, samples, write, write_single_record_batches, write_transactions
+
+
+def test_after_a_kill_the_next_attempt_walks_over_aborted_transactions_and_goes_on_exactly(mirror: Mirror) -> None:
+    """P2.3a, P2.5, P2.6: the ledger is still at 0; k records are counted by the rule, past aborts and markers."""
+    mirror.make_topic()
+    committed = write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=60, size=7)
+    opened = mirror.open()
+    killed = 0
+    for number in range(3):
+        with Attempt(opened, BATCH_BY_BATCH) as attempt:
+            attempt.wait_for_records(40 + 20 * number)
+            attempt.kill()
+            killed += attempt.records
+    assert mirror.book().latest(opened.entries[0].lane) == opened.entries[0], "nobody wrote the ledger"
+    last = carry(opened)
+    assert killed + last.records <= committed
+    assert last.life.run.counts.dropped["aborted"] > 0
+    mirror.assert_identical(committed)
+
+
+def test_without_state_the_headers_of_the_target_tell(new_cluster: ClusterFactory, mirror: Mirror) -> None:
+    """P2.3d: DeleteRecords, then kill -9: the leader forgot us (case 4a); the ledger and the headers give the number."""
+    target = new_cluster("T")
+    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
+    own.make_topic()
+    write(own.source, own.topic, samples(50))
+    opened = own.open()
+    carry(opened, settings=QUICK)
+    end = ends(target.bootstrap, own.remote)[0]
+    delete_records(target.bootstrap, own.remote, 0, end)
+    target.restart(1)
+    assert opened.entries[0].identity.producer_id not in own.producers()
+    write(own.source, own.topic, samples(20, seed=2))
+    carry(own.open())
+    assert starts(target.bootstrap, own.remote)[0] == end
+    assert ends(target.bootstrap, own.remote)[0] == end + 20
+    assert own.producers()[opened.entries[0].identity.producer_id].last_sequence == 69
+
+
+def test_a_tail_that_was_deleted_with_what_the_ledger_did_not_know_parks(
+    new_cluster: ClusterFactory, mirror: Mirror
+) -> None:
+    """P2.3d, last line: no state, no headers, and the log begins after the ledger's position: position unknown."""
+    target = new_cluster("T")
+    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
+    own.make_topic()
+    write(own.source, own.topic, samples(50))
+    opened = own.open()
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_for_records(50)
+        attempt.kill()
+    delete_records(target.bootstrap, own.remote, 0, 50)
+    target.restart(1)
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_parked("position unknown")
+    assert ends(target.bootstrap, own.remote)[0] == 50
+
+
+def test_a_remote_topic_made_anew_parks_the_attempt_and_is_copied_again_in_a_new_generation(mirror: Mirror) -> None:
+    """P2.1, P9: another topic id; on.target.loss = recopy from the log's start under a fresh epoch."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(30)
+        delete_topic(mirror.target, mirror.remote)
+        create_topic(mirror.target, mirror.remote)
+        write(mirror.source, mirror.topic, samples(10, seed=2))
+        attempt.wait_parked("deleted and created again")
+    assert ends(mirror.target, mirror.remote)[0] == 0, "nothing was written by the old numbering"
+    again = mirror.open()
+    entry = again.entries[0]
+    assert (entry.generation, entry.source_next, entry.sequence_next) == (1, 0, 0)
+    assert entry.identity.producer_epoch > opened.entries[0].identity.producer_epoch
+    carry(again)
+    mirror.assert_identical(40)
+
+
+def test_a_higher_epoch_on_the_target_stops_the_attempt(mirror: Mirror) -> None:
+    """P2.3b: the target knows an epoch that the ledger does not: nothing is written."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    ours = opened.entries[0].identity
+    assert mirror.write_as(Identity(ours.producer_id, ours.producer_epoch + 1), 0, [b"newer"]).error_code == 0
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_reason("the target knows epoch")
+        assert attempt.records == 0
+    assert ends(mirror.target, mirror.remote)[0] == 1
+
+
+def test_a_higher_epoch_that_the_ledger_knows_is_adopted(mirror: Mirror) -> None:
+    """P2.3b: read the ledger again; it knows the epoch: use that generation."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    carry(opened)
+    newer = mirror.open("read_uncommitted").entries[0]
+    mirror.write_entry(replace(newer, rule=opened.entries[0].rule))
+    assert newer.generation == 1
+    write(mirror.source, mirror.topic, samples(10, seed=2))
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(10)
+        attempt.stop()
+    assert mirror.producers()[newer.identity.producer_id].epoch == newer.identity.producer_epoch
+    mirror.assert_identical(40)
+
+
+def test_a_record_of_ours_that_is_not_the_sources_disproves_the_attach(mirror: Mirror) -> None:
+    """P2.6: somebody wrote under our identity and number; counting alone would pass over a source record."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    assert mirror.write_as(opened.entries[0].identity, 0, [b"not a record of the source"]).error_code == 0
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_parked("attach disproved")
+        assert attempt.records == 0
+
+
+def test_a_tampered_position_disproves_the_attach(mirror: Mirror) -> None:
+    """P2.6: source_next is wrong by one, k records more are on the target: unequal, parked (cases 11b to 11d, 15a)."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_for_records(30)
+        attempt.kill()
+    write(mirror.source, mirror.topic, samples(30, seed=2))
+    mirror.write_entry(replace(opened.entries[0], source_next=1))
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_parked("attach disproved")
+    assert ends(mirror.target, mirror.remote)[0] == 30
+
+
+def test_more_records_on_the_target_than_the_source_has_parks(mirror: Mirror) -> None:
+    """P2.5: the walk ends before k records are counted."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(5))
+    opened = mirror.open()
+    assert mirror.write_as(opened.entries[0].identity, 0, [b"%d" % n for n in range(9)]).error_code == 0
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_parked("more than the source")
+
+
+def test_a_position_inside_a_source_batch_goes_on_with_the_next_record(mirror: Mirror) -> None:
+    """P2.5: k ends in the middle of a batch; the rest of it is rebuilt, nothing is repeated."""
+    mirror.make_topic(config={"max.message.bytes": "2000000"})
+    write(mirror.source, mirror.topic, samples(100), linger_ms=500)
+    whole = mirror.open()
+    with Attempt(whole, SILENT) as attempt:  # a limit below the batch: it is split on the target
+        attempt.kill()
+    opened = replace(
+        whole, plan=replace(whole.plan, lanes=tuple(replace(lane, max_batch_bytes=2_000) for lane in whole.plan.lanes))
+    )
+    with Attempt(opened, replace(SILENT, window=1, merge_below=0)) as attempt:
+        attempt.wait_for(lambda: attempt.records > 0, "a piece of the batch is acknowledged")
+        attempt.kill()
+    middle = ends(mirror.target, mirror.remote)[0]
+    last = carry(whole)
+    if middle < 100:
+        assert last.life.run.counts.rebuilt == {"begins earlier": 1}
+    mirror.assert_identical(100)
+
+
+def test_sequences_wrap_at_2_to_the_31(mirror: Mirror) -> None:
+    """Case 6, P3.3: ... 2147483646, 2147483647, 0, 1: over the wrap by append, and over it again by attach."""
+    mirror.make_topic()
+    write_single_record_batches(mirror.source, mirror.topic, 30)
+    opened = mirror.open()
+    entry = opened.entries[0]
+    near = 2_147_483_640
+    assert mirror.write_as(entry.identity, near - 1, [b"before"]).error_code == 0
+    delete_records(mirror.target, mirror.remote, 0, 1)
+    mirror.write_entry(
+        replace(entry, target_start=1, target_next=1, sequence_next=near, source_next=0, time_ms=wall_ms())
+    )
+    with Attempt(opened, BATCH_BY_BATCH) as attempt:
+        attempt.wait_for_records(12)
+        attempt.kill()
+    carry(opened)
+    assert mirror.producers()[entry.identity.producer_id].last_sequence == 21
+    mirror.assert_identical(30)
+
+
+def test_a_walk_that_retention_cut_short_does_not_stop_the_lane_for_ever(mirror: Mirror) -> None:
+    """P2.5: log start after the ledger's position, k > 0, dense source: the position is source_next + k, nothing is lost."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30))
+    opened = mirror.open()
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_for_records(30)
+        attempt.kill()
+    write(mirror.source, mirror.topic, samples(10, seed=2))
+    delete_records(mirror.source, mirror.topic, 0, 5)
+    carry(opened, {mirror.lane_key: 40})
+    assert ends(mirror.target, mirror.remote)[0] == 40
+
+
+def test_a_target_that_lost_its_tail_is_written_again_from_there(new_cluster: ClusterFactory, mirror: Mirror) -> None:
+    """P2.4, case 2a: an unclean election cut the target; the same generation goes back and repeats nothing."""
+    own, opened, target = _unclean_pair(new_cluster, mirror)
+    write(own.source, own.topic, samples(30))
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(30)
+        target.kill(2)  # the follower has 30
+        write(own.source, own.topic, samples(40, seed=2))
+        attempt.wait_for_records(70)
+        attempt.stop()
+    _elect_uncleanly(target, own, 30)
+    carry(own.open(), {own.lane_key: 70})
+    assert ends(target.bootstrap, own.remote)[0] == 70, "what the target lost is copied again"
+    own.assert_identical(70)
+
+
+def test_a_target_that_lost_everything_is_not_continued_in_silence(new_cluster: ClusterFactory, mirror: Mirror) -> None:
+    """P3.5, P9, case 2b: the new leader is empty. Going on with the next record would leave the first 30 missing."""
+    own, opened, target = _unclean_pair(new_cluster, mirror)
+    target.kill(2)  # the follower has nothing
+    write(own.source, own.topic, samples(30))
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(30)
+        attempt.stop()
+    _elect_uncleanly(target, own, 0)
+    write(own.source, own.topic, samples(10, seed=2))
+    with Attempt(own.open(), QUICK) as attempt:
+        attempt.wait_for(
+            lambda: attempt.records > 0 or "lost" in attempt.life.run.reason, "it writes, or says what the target lost"
+        )
+        says = f"{attempt.life.run.state}: {attempt.life.run.reason}"
+        attempt.kill()
+    found = compare_topics(own.source, own.target, {own.topic: own.remote})
+    first = str(found.differences[0]) if found.differences else ""
+    assert ends(target.bootstrap, own.remote)[0] in (0, 40), f"records 0 to 29 are missing in silence ({says}; {first})"
+
+
+def _unclean_pair(new_cluster, mirror):  # type: ignore[no-untyped-def]
+    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "replica.lag.time.max.ms": "1500"}
+    target = new_cluster("T", brokers=2, config=config)
+    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
+    own.make_topic()
+    from confluent_kafka.admin import NewTopic
+
+    from tests.support.topics import admin
+
+    client = admin(target.bootstrap)
+    client.create_topics([NewTopic(own.remote, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
+    return own, own.open(), target
+
+
+def _elect_uncleanly(target, own: Mirror, end: int) -> None:  # type: ignore[no-untyped-def]
+    target.kill(1)
+    target.restart(2)
+    wait_until(lambda: ends(target.bootstrap, own.remote).get(0) == end, f"the follower leads, with {end} records")

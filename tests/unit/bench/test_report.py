@@ -1,0 +1,167 @@
+"""The arithmetic and the text of the benchmark, on figures made up here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.bench.cases import CASES, Latency, chosen
+from tests.bench.figures import (
+    AIMS,
+    HELIOGRAPH,
+    MIRRORMAKER,
+    Span,
+    aim_of,
+    copy_figures,
+    judge,
+    latency_figures,
+    quantile,
+    ratio,
+)
+from tests.bench.report import LABELS, document, misses, number, table, troubles
+
+
+def a_case(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    return {"what": "1 GB of something", "first": HELIOGRAPH, HELIOGRAPH: ours, MIRRORMAKER: theirs}
+
+
+def a_result(cases: dict[str, Any], scale: float = 1.0, changed: bool = False) -> dict[str, Any]:
+    return {
+        "date": "2026-01-02T03:04:05+00:00",
+        "commit": "abc123",
+        "changed": changed,
+        "machine": {"cpu": "Some CPU", "cores": 2, "memory_gb": 24.6, "load": 0.12},
+        "versions": {"Heliograph": "0.1.0", "Kafka and MirrorMaker": "4.3.1"},
+        "scale": scale,
+        "latency_window": [25.0, 40.0],
+        "cases": cases,
+        "aims": judge(cases),
+    }
+
+
+def cells(text: str, label: str) -> list[str]:
+    line = next(line for line in text.splitlines() if f"| {label} " in line)
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (0.999, 100), (1.0, 100), (0.0, 1)])
+def test_a_quantile_is_the_value_at_the_nearest_rank(share: float, expected: float) -> None:
+    assert quantile([float(value) for value in range(1, 101)], share) == expected
+
+
+def test_a_quantile_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no record was measured"):
+        quantile([], 0.5)
+
+
+def test_latencies_need_no_order() -> None:
+    figures = latency_figures([float(value) for value in range(1000, 0, -1)])
+    assert (figures["p50_ms"], figures["p99_ms"], figures["p999_ms"], figures["max_ms"]) == (500, 990, 999, 1000)
+    assert figures["measured_records"] == 1000
+
+
+def test_copy_counts_from_the_first_record_and_total_from_the_start() -> None:
+    span = Span(records=1_000, payload_mb=2.0, first=5.0, first_cpu=3.0, last=9.0, last_cpu=4.0, peak_pss_mb=700.0)
+    figures = copy_figures(span)
+    assert figures["records_per_second"] == 250
+    assert figures["mb_per_second"] == 0.5
+    assert (figures["copy_cpu_seconds"], figures["total_cpu_seconds"]) == (1.0, 4.0)
+    assert (figures["copy_cpu_ms_per_mb"], figures["total_cpu_ms_per_mb"]) == (500, 2_000)
+    assert (figures["copy_cpu_us_per_record"], figures["total_cpu_us_per_record"]) == (1_000, 4_000)
+    assert (figures["start_seconds"], figures["start_cpu_seconds"]) == (5.0, 3.0)
+
+
+def test_a_ratio_to_nothing_is_none() -> None:
+    assert ratio(10, 4) == 2.5
+    assert ratio(10, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("case", "figure", "ours", "theirs", "verdict"),
+    [
+        ("lz4", "records_per_second", 500, 100, "met"),
+        ("lz4", "records_per_second", 499, 100, "missed"),
+        ("zstd", "copy_cpu_us_per_record", 10, 100, "met"),
+        ("none", "total_cpu_us_per_record", 11, 100, "missed"),
+        ("single", "records_per_second", 150, 100, "met"),
+        ("single", "records_per_second", 149, 100, "missed"),
+        ("small", "peak_pss_mb", 99, 100, "met"),
+        ("small", "peak_pss_mb", 100, 100, "missed"),
+        ("latency-200", "p99_ms", 100, 100, "met"),
+        ("latency-2000", "p50_ms", 101, 100, "missed"),
+        ("start", "start_seconds", 100, 100, "missed"),
+    ],
+)
+def test_an_aim_is_judged_by_its_bound(case: str, figure: str, ours: float, theirs: float, verdict: str) -> None:
+    found = judge({case: a_case({figure: ours}, {figure: theirs})})
+    assert [aim["verdict"] for aim in found if aim["figure"] == figure] == [verdict]
+
+
+def test_an_aim_of_a_run_that_failed_is_not_measured() -> None:
+    found = judge({"start": a_case({"failed": "it ended"}, {"start_seconds": 20.0})})
+    assert [aim["verdict"] for aim in found] == ["not measured"]
+
+
+def test_every_aim_is_of_a_case_and_a_figure_that_exist() -> None:
+    names = {case.name for case in CASES}
+    assert all(set(aim.cases) <= names and aim.figure in LABELS for aim in AIMS)
+    assert aim_of("small", "records_per_second") is None
+
+
+def test_the_table_has_both_figures_their_ratio_and_the_verdict() -> None:
+    text = table(a_result({"lz4": a_case({"records_per_second": 929_000.4}, {"records_per_second": 86_000})}))
+    assert cells(text, "records/s") == ["lz4", "records/s", "929,000", "86,000", "10.8×", "at least 5×", "met"]
+
+
+def test_a_figure_of_one_system_alone_has_no_ratio() -> None:
+    text = table(a_result({"start": a_case({"start_seconds": 6.51}, {"failed": "it ended"})}))
+    assert cells(text, "start to first record, s")[2:] == ["6.51", "–", "–", "below 1×", ""]
+
+
+def test_the_document_names_machine_versions_commit_and_date() -> None:
+    text = document(a_result({"lz4": a_case({"records_per_second": 2.0}, {"records_per_second": 1.0})}, changed=True))
+    for said in (
+        "Some CPU, 2 cores, 25 GB",
+        "Kafka and MirrorMaker 4.3.1",
+        "abc123 with uncommitted changes",
+        "2026-01-02",
+    ):
+        assert said in text
+    assert "Do not edit" in text.splitlines()[0]
+    assert "changes its epoch within" in text
+
+
+def test_the_document_names_what_was_missed() -> None:
+    result = a_result({"lz4": a_case({"records_per_second": 2.0}, {"records_per_second": 1.0})})
+    assert misses(result) == ["lz4, records/s: 2.00× of MirrorMaker 2's, the aim is at least 5×"]
+    assert f"- {misses(result)[0]}" in document(result)
+    assert "0 met, 1 missed, 3 not measured" in document(result)
+
+
+def test_lost_and_repeated_records_and_failed_runs_are_named() -> None:
+    result = a_result({"lz4": a_case({"lost": 0, "repeated": 3}, {"failed": "it ended after 3 s"})})
+    assert troubles(result) == ["lz4, Heliograph: 3 records repeated", "lz4, MirrorMaker 2: it ended after 3 s"]
+    assert "What went wrong" in document(result)
+    assert "What went wrong" not in document(a_result({"lz4": a_case({"lost": 0}, {"repeated": 0})}))
+
+
+def test_a_small_scale_is_said_not_to_count() -> None:
+    cases = {"lz4": a_case({"records_per_second": 2.0}, {"records_per_second": 1.0})}
+    assert "say nothing" in document(a_result(cases, scale=0.05))
+    assert "say nothing" not in document(a_result(cases))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(929_123.4, "929,123"), (86.31, "86.3"), (1.234, "1.23"), (0.0456, "0.046"), (None, "–")]
+)
+def test_a_number_shows_the_digits_that_count(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_scaling_shortens_every_case_and_the_full_window_holds_the_end_of_an_epoch() -> None:
+    full = [case for case in chosen([], 1.0) if isinstance(case, Latency)]
+    assert all(case.lead >= 10 and case.lead < 45 < case.lead + case.seconds for case in full)
+    short = chosen(["lz4", "latency-200"], 0.05)
+    assert [case.name for case in short] == ["lz4", "latency-200"]
+    assert short != chosen(["lz4", "latency-200"], 1.0)

@@ -1,0 +1,247 @@
+"""One connection, against a server on loopback that answers as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from heliograph.errors import ConnectionLost
+from heliograph.kafka.connections import Connection
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Use = Callable[[Connection], Awaitable[None]]
+
+
+async def next_request(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def versions_answer(request: bytes, error_code: int = 0) -> bytes:
+    """ApiVersions 3: Produce 3 to 11, Fetch 4 to 13."""
+    correlation = request[4:8]
+    keys = b"".join(struct.pack(">hhh", *api) + b"\0" for api in ((0, 3, 11), (1, 4, 13)))
+    return frame(correlation + struct.pack(">h", error_code) + b"\x03" + keys + struct.pack(">i", 0) + b"\0")
+
+
+def with_broker(serve: Serve, use: Use, timeout_s: float = 5) -> None:
+    """A broker that says its versions and then does what `serve` does."""
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(versions_answer(await next_request(reader)))
+            await serve(reader, writer)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    async def story() -> None:
+        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = await Connection.open("127.0.0.1", port, timeout_s)
+        try:
+            await use(connection)
+        finally:
+            connection.close()
+            server.close()
+            await server.wait_closed()
+
+    asyncio.run(story())
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(frame(await next_request(reader)))
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+def numbered(correlation: int) -> list[bytes]:
+    return [frame(struct.pack(">i", correlation) + b"payload")]
+
+
+def test_opening_learns_what_the_broker_speaks() -> None:
+    async def use(connection: Connection) -> None:
+        assert connection.versions == {0: (3, 11), 1: (4, 13)}
+        assert connection.version(1, 13) == 13
+        assert connection.version(1, 17) == 13
+        assert connection.version(0, 9) == 9
+        with pytest.raises(ConnectionLost, match="message 1 is not offered in any version up to 3"):
+            connection.version(1, 3)
+        with pytest.raises(ConnectionLost, match="message 61"):
+            connection.version(61, 0)
+
+    with_broker(silent, use)
+
+
+def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader), error_code=35))
+        await reader.read()
+        writer.close()
+
+    async def story() -> None:
+        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionLost, match="ApiVersions 3"):
+            await Connection.open("127.0.0.1", port, 5)
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+
+
+def test_ask_sends_and_reads_the_librarys_messages() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader), error_code=7))
+        await reader.read()
+
+    async def use(connection: Connection) -> None:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="0")
+        answer = await connection.ask(request, ApiVersionsResponse, 3)
+        assert answer.error_code == 7
+
+    with_broker(serve, use)
+
+
+def test_exchanges_queue_and_each_gets_its_own_answer() -> None:
+    async def use(connection: Connection) -> None:
+        first = connection.next_correlation()
+        answers = await asyncio.gather(*(connection.exchange(numbered) for _ in range(20)))
+        assert [struct.unpack_from(">i", answer)[0] for answer in answers] == list(range(first + 1, first + 21))
+        assert all(bytes(answer[4:]) == b"payload" for answer in answers)
+
+    with_broker(echo, use)
+
+
+def test_a_large_message_in_many_buffers_arrives_whole() -> None:
+    parts = [bytes([number % 256]) * 9_000 for number in range(1500)]
+    size = sum(map(len, parts))
+
+    async def use(connection: Connection) -> None:
+        answer = await connection.exchange(lambda _: [struct.pack(">i", size), *parts])
+        assert bytes(answer) == b"".join(parts)
+
+    with_broker(echo, use)
+
+
+def test_receive_into_fills_the_buffer_it_is_given() -> None:
+    async def use(connection: Connection) -> None:
+        buffer = bytearray(100)
+        await connection.send(numbered(9))
+        received, size = await connection.receive_into(lambda size: buffer)
+        assert received is buffer
+        assert size == 11
+        assert bytes(buffer[4:11]) == b"payload"
+
+    with_broker(echo, use)
+
+
+def test_no_answer_in_time_is_a_lost_connection() -> None:
+    async def use(connection: Connection) -> None:
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.05 s"):
+            await connection.exchange(numbered, timeout_s=0.05)
+        assert connection.closed
+        with pytest.raises(ConnectionLost):
+            await connection.exchange(numbered, timeout_s=0.05)
+
+    with_broker(silent, use)
+
+
+def test_a_cancelled_exchange_closes_because_its_answer_would_be_taken_for_the_next() -> None:
+    async def use(connection: Connection) -> None:
+        asking = asyncio.create_task(connection.exchange(numbered))
+        await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert connection.closed
+
+    with_broker(silent, use)
+
+
+@pytest.mark.parametrize("beginning", [b"", b"\0\0", struct.pack(">i", 100), struct.pack(">i", 100) + b"half"])
+def test_a_connection_that_ends_inside_a_frame_is_lost(beginning: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await next_request(reader)
+        writer.write(beginning)
+        await writer.drain()
+
+    async def use(connection: Connection) -> None:
+        with pytest.raises(ConnectionLost, match="closed by the broker"):
+            await connection.exchange(numbered)
+        assert connection.closed
+
+    with_broker(serve, use)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 3, (1 << 30) + 1, 2**31 - 1, 0x48545450])
+def test_a_frame_of_impossible_size_is_refused_before_memory_is_taken(size: int) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await next_request(reader)
+        writer.write(struct.pack(">i", size))
+        await reader.read()
+
+    async def use(connection: Connection) -> None:
+        asked: list[int] = []
+
+        def buffer_for(size: int) -> bytearray:
+            asked.append(size)
+            return bytearray(8)
+
+        await connection.send(numbered(1))
+        with pytest.raises(ConnectionLost, match="not a Kafka broker"):
+            await connection.receive_into(buffer_for)
+        assert asked == []
+        assert connection.closed
+
+    with_broker(serve, use)
+
+
+def test_nobody_listening_is_a_lost_connection() -> None:
+    async def story() -> None:
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(ConnectionLost, match=f"127.0.0.1:{port}"):
+            await Connection.open("127.0.0.1", port, 5)
+
+    asyncio.run(story())
+
+
+def test_a_server_that_says_nothing_is_no_broker() -> None:
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def story() -> None:
+        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionLost, match="no answer"):
+            await Connection.open("127.0.0.1", port, 0.05)
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(story())
+
+
+def test_close_wakes_who_waits_and_may_be_called_twice() -> None:
+    async def use(connection: Connection) -> None:
+        connection.close()
+        connection.close()
+        with pytest.raises(ConnectionLost):
+            await connection.send(numbered(1))
+
+    with_broker(silent, use)

@@ -1,0 +1,372 @@
+"""Which batch is forwarded, which is rebuilt, which is dropped, and why; with real batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from heliograph.kafka.cutting import Cutter
+from heliograph.kafka.lane import LaneRun, Outgoing
+from heliograph.model.lanes import Lane
+from heliograph.wire.fetch_codec import FetchedPartition
+from heliograph.wire.record_batch import read_header
+from tests.unit.kafka.lanes import IDENTITY, Pool, answer, entry, following, lane
+from tests.unit.wire.batches import (
+    APPEND_TIME,
+    NOW,
+    TRANSACTIONAL,
+    Rec,
+    Shape,
+    read_with_aiokafka,
+    write_batch,
+    write_marker,
+)
+
+START = 100
+BIG = 5000
+
+
+def dense(first: int, count: int, value_bytes: int = 600, shape: Shape | None = None) -> bytearray:
+    records = [Rec(first + i, NOW + i, b"k%d" % (first + i), bytes([i % 251]) * value_bytes) for i in range(count)]
+    return write_batch(records, shape or Shape())
+
+
+def small(offset: int, count: int = 1) -> bytearray:
+    return dense(offset, count, 20)
+
+
+def response(batches: Sequence[bytes | bytearray], aborted: Sequence[tuple[int, int]] = (), cut_off: int = 0) -> Any:
+    data = b"".join(bytes(batch) for batch in batches)
+    end = len(data) - cut_off
+    part = FetchedPartition("orders", 3, 0, 9999, 9999, 0, -1, -1, -1, -1, -1, list(aborted), 0, end)
+    return data, part
+
+
+def cut(
+    run: LaneRun, batches: Sequence[bytes | bytearray], *, cutter: Cutter | None = None, pool: Pool | None = None, **more: Any
+) -> list[Outgoing]:
+    data, part = response(batches, **more)
+    chunk = (pool or Pool()).chunk(data)
+    before = len(run.queue)
+    (cutter or Cutter(read_committed=True)).cut(run, part, chunk)
+    chunk.release()
+    return list(run.queue)[before:]
+
+
+def reading(on: Lane | None = None, until: int | None = None, sequence: int = 40) -> LaneRun:
+    return following(entry(source_next=START, sequence_next=sequence), on=on or lane(), until=until)
+
+
+# -- the raw path -------------------------------------------------------------------------------------------------------
+
+
+def test_a_large_dense_batch_is_forwarded_where_it_lies() -> None:
+    run = reading()
+    source = dense(START, 10)
+    [item] = cut(run, [source])
+    header = read_header(item.data, 0)
+    assert item.raw
+    assert bytes(item.data[61:]) == bytes(source[61:])
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4711, 2, 40)
+    assert (item.count, item.source_first, item.source_next, item.source_epoch) == (10, 100, 110, 4)
+    assert item.max_timestamp == NOW + 9
+    assert item.size == len(source)
+    assert [rec.value for rec in read_with_aiokafka(item.data)] == [rec.value for rec in read_with_aiokafka(source)]
+    assert (run.fetch_offset, run.fetch_epoch, run.sequence) == (110, 4, 50)
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_every_codec_is_forwarded_as_it_is(codec: int) -> None:
+    run = reading()
+    source = dense(START, 20, shape=Shape(codec=codec))
+    [item] = cut(run, [source], cutter=Cutter(True, merge_below=0))
+    assert item.raw
+    assert bytes(item.data[61:]) == bytes(source[61:])
+
+
+def test_one_small_batch_between_large_ones_stays_raw() -> None:
+    run = reading()
+    items = cut(run, [dense(100, 10), small(110), dense(111, 10)])
+    assert [(item.raw, item.source_first, item.sequence) for item in items] == [
+        (True, 100, 40),
+        (True, 110, 50),
+        (True, 111, 51),
+    ]
+    assert run.counts.rebuilt == {}
+
+
+def test_the_last_batch_of_an_answer_may_be_cut_off() -> None:
+    run = reading()
+    items = cut(run, [dense(100, 10), dense(110, 10)], cut_off=17)
+    assert [item.source_next for item in items] == [110]
+    assert run.fetch_offset == 110
+
+
+def test_batches_before_the_position_are_passed_over() -> None:
+    run = reading()
+    items = cut(run, [dense(80, 10), dense(90, 10), dense(100, 10)])
+    assert [item.source_first for item in items] == [100]
+
+
+def test_append_time_is_forwarded_to_a_target_with_append_time() -> None:
+    run = reading(lane(target_append_time=True))
+    [item] = cut(run, [dense(100, 10, shape=Shape(attributes=APPEND_TIME, max_timestamp=NOW + 99))])
+    assert item.raw
+    assert read_header(item.data, 0).attributes == 0
+
+
+# -- the record path ----------------------------------------------------------------------------------------------------
+
+
+def test_neighbouring_small_batches_are_merged() -> None:
+    run = reading()
+    items = cut(run, [dense(100, 10), small(110), small(111, 3), small(114), dense(115, 10)])
+    assert [(item.raw, item.count, item.source_first, item.source_next) for item in items] == [
+        (True, 10, 100, 110),
+        (False, 5, 110, 115),
+        (True, 10, 115, 125),
+    ]
+    assert run.counts.rebuilt == {"small": 3}
+
+
+def test_small_batches_at_the_end_of_an_answer_are_merged_too() -> None:
+    items = cut(reading(), [small(100), small(101)])
+    assert [(item.raw, item.count) for item in items] == [(False, 2)]
+
+
+def test_a_merge_stays_below_its_aim() -> None:
+    run = reading()
+    items = cut(run, [small(100 + i) for i in range(40)], cutter=Cutter(True, merge_below=4096, merge_target=500))
+    assert len(items) > 2
+    assert sum(item.count for item in items) == 40
+    assert all(item.size <= 500 for item in items)
+
+
+def test_a_gap_is_closed_by_the_record_path() -> None:
+    run = reading()
+    records = [Rec(offset, NOW + offset, b"k", bytes(700)) for offset in (100, 103, 104, 109)]
+    [item] = cut(run, [write_batch(records, Shape(last_offset=111))])
+    assert not item.raw
+    assert (item.count, item.source_first, item.source_next) == (4, 100, 112)
+    assert [rec.timestamp for rec in read_with_aiokafka(item.data)] == [rec.timestamp for rec in records]
+    assert [rec.offset for rec in read_with_aiokafka(item.data)] == [0, 1, 2, 3]
+    assert run.counts.rebuilt == {"gap": 1}
+
+
+def test_a_position_inside_a_batch_leaves_the_records_before_it_out() -> None:
+    run = reading()
+    [item] = cut(run, [dense(94, 10)])
+    assert not item.raw
+    assert (item.count, item.source_first, item.source_next) == (4, 100, 104)
+    assert [rec.key for rec in read_with_aiokafka(item.data)] == [b"k100", b"k101", b"k102", b"k103"]
+    assert run.counts.rebuilt == {"begins earlier": 1}
+
+
+def test_a_batch_over_the_targets_limit_is_split() -> None:
+    run = reading(lane(max_batch_bytes=2500))
+    items = cut(run, [dense(100, 10)])
+    assert len(items) >= 3
+    assert all(not item.raw and item.size <= 2500 for item in items)
+    assert sum(item.count for item in items) == 10
+    assert items[-1].source_next == 110
+    assert run.counts.rebuilt == {"too large": 1}
+
+
+def test_a_batch_as_large_as_the_limit_is_forwarded() -> None:
+    source = dense(100, 10)
+    [item] = cut(reading(lane(max_batch_bytes=len(source))), [source])
+    assert item.raw
+
+
+def test_append_time_is_written_into_the_records_of_a_target_with_create_time() -> None:
+    run = reading()
+    [item] = cut(run, [dense(100, 10, shape=Shape(attributes=APPEND_TIME, max_timestamp=NOW + 99))])
+    assert not item.raw
+    assert {rec.timestamp for rec in read_with_aiokafka(item.data)} == {NOW + 99}
+    assert run.counts.rebuilt == {"append time": 1}
+
+
+def test_a_batch_that_was_refused_raw_is_rebuilt() -> None:
+    run = reading()
+    run.record_path_once.add(110)
+    items = cut(run, [dense(100, 10), dense(110, 10), dense(120, 10)])
+    assert [item.raw for item in items] == [True, False, True]
+    assert run.counts.rebuilt == {"refused raw": 1}
+
+
+def test_two_neighbours_of_different_reasons_are_rebuilt_together() -> None:
+    run = reading()
+    items = cut(run, [small(99, 3), small(102)])
+    assert [(item.count, item.source_first, item.source_next) for item in items] == [(3, 100, 103)]
+    assert run.counts.rebuilt == {"begins earlier": 1, "small": 1}
+
+
+def test_sequences_run_on_over_raw_merged_and_split_batches_and_over_the_wrap() -> None:
+    run = reading(lane(max_batch_bytes=4000), sequence=2**31 - 5)
+    items = cut(run, [dense(100, 6), small(106), small(107), dense(108, 10), dense(118, 5)])
+    sequence = 2**31 - 5
+    for item in items:
+        assert item.sequence == read_header(item.data, 0).base_sequence == sequence
+        sequence = (sequence + item.count) % 2**31
+    assert run.sequence == sequence == (2**31 - 5 + 23) % 2**31
+
+
+# -- dropped ------------------------------------------------------------------------------------------------------------
+
+
+def test_markers_aborted_and_empty_batches_are_dropped_and_counted() -> None:
+    run = reading()
+    ours = Shape(attributes=TRANSACTIONAL, producer=(7, 0, 0))
+    theirs = Shape(attributes=TRANSACTIONAL, producer=(8, 0, 0))
+    batches = [
+        dense(100, 5, BIG, ours),
+        dense(105, 5, BIG, theirs),
+        write_marker(110, 7, commit=False),
+        write_marker(111, 8, commit=True),
+        write_batch([], Shape(base_offset=112, last_offset=114)),
+        dense(115, 5, BIG, ours),
+        write_marker(120, 7, commit=True),
+    ]
+    items = cut(run, batches, aborted=[(7, 100)])
+    assert [(item.source_first, item.count) for item in items] == [(105, 5), (115, 5)]
+    assert run.counts.dropped == {"aborted": 1, "control": 3, "empty": 1}
+    assert run.fetch_offset == 121
+    assert run.sequence == 50
+
+
+def test_read_uncommitted_copies_what_was_aborted_but_no_markers() -> None:
+    run = reading()
+    shape = Shape(attributes=TRANSACTIONAL, producer=(7, 0, 0))
+    items = cut(run, [dense(100, 5, BIG, shape), write_marker(105, 7, commit=False)], cutter=Cutter(False))
+    assert [item.count for item in items] == [5]
+    assert run.counts.dropped == {"control": 1}
+
+
+def test_small_batches_around_a_marker_are_merged_without_it() -> None:
+    run = reading()
+    items = cut(run, [small(100), write_marker(101, 7, commit=True), small(102), write_marker(103, 7, commit=True)])
+    assert [(item.count, item.source_first, item.source_next) for item in items] == [(2, 100, 103)]
+    assert run.fetch_offset == 104
+
+
+def test_a_batch_with_nothing_left_after_the_position_sends_nothing() -> None:
+    """The offsets after its last record were compacted away."""
+    run = reading()
+    batch = write_batch([Rec(90), Rec(95)], Shape(last_offset=104))
+    assert cut(run, [batch]) == []
+    assert run.fetch_offset == 105
+    assert run.sequence == 40
+
+
+# -- until --------------------------------------------------------------------------------------------------------------
+
+
+def test_reading_stops_at_the_end_that_was_asked_for() -> None:
+    run = reading(until=120)
+    items = cut(run, [dense(100, 10), dense(110, 10), dense(120, 10)])
+    assert [item.source_next for item in items] == [110, 120]
+    assert run.fetch_offset == 120
+    assert not run.wants_data(1 << 30)
+
+
+def test_a_batch_over_the_end_is_copied_whole() -> None:
+    run = reading(until=115)
+    items = cut(run, [dense(100, 10), dense(110, 10), dense(120, 10)])
+    assert [item.source_next for item in items] == [110, 120]
+
+
+def test_an_end_inside_a_hole_is_reached() -> None:
+    run = reading(until=115)
+    cut(run, [dense(100, 10), dense(118, 10)])
+    assert run.fetch_offset == 115
+
+
+def test_small_batches_before_the_end_are_sent() -> None:
+    run = reading(until=102)
+    items = cut(run, [small(100), small(101), small(102)])
+    assert [(item.count, item.source_next) for item in items] == [(2, 102)]
+
+
+# -- faults -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_corrupt_batch_is_not_opened() -> None:
+    run = reading()
+    bad = small(101)
+    bad[-1] ^= 1
+    cut(run, [small(100), bad])
+    assert run.failure is not None
+    assert (run.failure.code, run.failure.finding) == (2, "corrupt")
+    assert not run.queue
+    assert run.counts.rebuilt == {}
+
+
+def test_nothing_is_queued_behind_a_batch_that_could_not_be_opened() -> None:
+    """Else the lane would wait for ever for an answer to what is never sent."""
+    run, pool = reading(), Pool()
+    bad = small(101)
+    bad[-1] ^= 1
+    cut(run, [small(100), bad, dense(102, 10)], pool=pool)
+    assert run.failure is not None
+    assert not run.queue
+    assert run.idle.is_set()
+    assert pool.out == 0
+
+
+def test_a_record_over_the_limit_says_which_and_what_to_do() -> None:
+    run, pool = reading(lane(max_batch_bytes=3000)), Pool()
+    cut(run, [write_batch([Rec(100, value=bytes(5000))])], pool=pool)
+    assert run.failure is not None
+    assert (run.failure.code, run.failure.finding) == (10, "record")
+    assert run.failure.message.startswith("record 100 of orders-3 has 50")
+    assert run.failure.message.endswith("bytes, A.orders takes 3000: raise max.message.bytes there")
+    assert pool.out == 0
+
+
+def test_records_that_cannot_be_read_park_the_lane_with_the_reason() -> None:
+    run = reading()
+    batch = write_batch([Rec(100), Rec(102)], Shape(attributes=5))
+    cut(run, [batch])
+    assert run.failure is not None
+    assert (run.failure.code, run.failure.finding) == (87, "record")
+    assert run.failure.message
+
+
+def test_a_failure_leaves_the_reading_position_before_the_fault() -> None:
+    run = reading(lane(max_batch_bytes=5000))
+    cut(run, [dense(100, 5), write_batch([Rec(105, value=bytes(9000))])])
+    assert run.failure is not None
+    assert run.position() == 100
+
+
+# -- buffers ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_buffer_is_held_by_its_batches_until_they_are_acknowledged() -> None:
+    run, pool = reading(), Pool()
+    cut(run, [dense(100, 10), small(110), small(111), dense(112, 10)], pool=pool)
+    assert pool.out == 1
+    base = 40
+    while run.queue:
+        item = run.take()
+        run.answered(answer(base), "", NOW)
+        base += item.count
+    assert pool.out == 0
+    assert run.position() == 122
+
+
+def test_a_buffer_of_dropped_batches_only_goes_back_at_once() -> None:
+    run, pool = reading(), Pool()
+    cut(run, [write_marker(100, 7, commit=True)], pool=pool)
+    assert pool.out == 0
+
+
+def test_the_identity_is_that_of_the_attach() -> None:
+    run = reading()
+    items = cut(run, [dense(100, 10), small(110), small(111)])
+    headers = [read_header(item.data, 0) for item in items]
+    assert {(header.producer_id, header.producer_epoch) for header in headers} == {
+        (IDENTITY.producer_id, IDENTITY.producer_epoch)
+    }

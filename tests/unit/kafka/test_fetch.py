@@ -1,0 +1,158 @@
+"""The memory of a slot, and what a source's refusal means."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from heliograph.kafka.fetch import Memory, source_failure
+from heliograph.kafka.lane import Chunk
+from heliograph.wire.fetch_codec import FetchedPartition
+from tests.unit.kafka.lanes import following
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+def fits(memory: Memory, size: int) -> bool:
+    """Whether a read of this size may begin now."""
+
+    async def ask() -> bool:
+        waiting = asyncio.ensure_future(memory.room(size))
+        await asyncio.sleep(0)
+        done = waiting.done()
+        waiting.cancel()
+        return done
+
+    return asyncio.run(ask())
+
+
+# -- memory -------------------------------------------------------------------------------------------------------------
+
+
+def test_reads_begin_until_the_limit_and_wait_beyond_it() -> None:
+    memory = Memory(4 * MIB)
+    chunks: list[Chunk] = []
+    while fits(memory, MIB):
+        chunks.append(memory.take(MIB))
+    assert len(chunks) == 4
+    chunks.pop().release()
+    assert fits(memory, MIB)
+    assert not fits(memory, MIB + 1)
+
+
+def test_one_read_over_the_limit_always_fits_when_nothing_is_out() -> None:
+    memory = Memory(MIB)
+    assert fits(memory, 10 * MIB)
+    big = memory.take(10 * MIB)
+    assert not fits(memory, 1)
+    big.release()
+    assert fits(memory, 10 * MIB)
+
+
+def test_who_waits_for_room_is_woken_by_a_buffer_that_comes_back() -> None:
+    async def story() -> None:
+        memory = Memory(MIB)
+        chunk = memory.take(MIB)
+        waiting = asyncio.create_task(memory.room(MIB))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        chunk.release()
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(story())
+
+
+def test_a_buffer_that_comes_back_is_used_again() -> None:
+    memory = Memory(4 * MIB)
+    first = memory.take(MIB)
+    buffer = first.buffer
+    first.release()
+    second = memory.take(MIB // 2)
+    assert second.buffer is buffer
+    assert second.size == MIB // 2
+    third = memory.take(MIB // 2)
+    assert third.buffer is not buffer
+
+
+def test_a_buffer_that_is_too_small_is_left_for_another() -> None:
+    memory = Memory(4 * MIB)
+    first = memory.take(100 * KIB)
+    small = first.buffer
+    first.release()
+    assert memory.take(MIB).buffer is not small
+    assert memory.take(KIB).buffer is small
+
+
+def test_an_oversize_buffer_is_not_kept() -> None:
+    memory = Memory(MIB)
+    memory.take(10 * MIB).release()
+    assert len(memory.take(MIB).buffer) == MIB
+
+
+def test_small_reads_share_a_least_size() -> None:
+    assert len(Memory(MIB).take(10).buffer) == 64 * KIB
+
+
+def test_the_peak_is_the_most_that_was_out_at_once() -> None:
+    memory = Memory(8 * MIB)
+    one, two = memory.take(2 * MIB), memory.take(3 * MIB)
+    one.release()
+    two.release()
+    memory.take(MIB)
+    assert memory.peak == 5 * MIB
+
+
+def test_what_is_out_and_what_is_kept_stay_within_the_limit_together() -> None:
+    """Else a slot that was busy with small reads holds twice its memory once large ones come."""
+    memory = Memory(4 * MIB)
+    small = [memory.take(64 * KIB) for _ in range(64)]
+    for chunk in small:
+        chunk.release()
+    large = []
+    while fits(memory, MIB):
+        large.append(memory.take(MIB))
+    kept = sum(len(buffer) for buffer in memory._free)
+    assert sum(len(chunk.buffer) for chunk in large) + kept <= 4 * MIB
+
+
+# -- refusals -----------------------------------------------------------------------------------------------------------
+
+PART = FetchedPartition("orders", 3, 0, 500, 500, 0, -1, -1, -1, -1, -1, [], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("error_code", "finding", "code"),
+    [
+        (1, "source_range", 1),
+        (3, "source", None),
+        (5, "source", None),
+        (6, "source", None),
+        (9, "source", None),
+        (74, "source", None),
+        (75, "source", None),
+        (78, "source", None),
+        (100, "source_reset", 100),
+        (103, "source_reset", 103),
+        (29, "source_refused", 29),
+        (56, "source_refused", 56),
+        (-1, "source_refused", -1),
+    ],
+)
+def test_a_refusal_of_the_source_has_its_finding(error_code: int, finding: str, code: int | None) -> None:
+    failure = source_failure(following(), replace(PART, error_code=error_code))
+    assert (failure.finding, failure.code) == (finding, code)
+    assert "orders-3" in failure.message
+
+
+def test_a_source_that_lost_copied_records_says_where_it_ends() -> None:
+    failure = source_failure(following(), replace(PART, diverging_epoch=5, diverging_end=70))
+    assert failure.finding == "source_reset"
+    assert "ends epoch 5 at 70, the copy is at 100" in failure.message
+
+
+def test_a_divergence_counts_more_than_a_code() -> None:
+    failure = source_failure(following(), replace(PART, error_code=6, diverging_epoch=5, diverging_end=70))
+    assert failure.finding == "source_reset"
