@@ -16,6 +16,7 @@ from typing import Any
 from heliograph.spark import line as words
 from heliograph.spark.line import Line
 
+_EPOCHS_REMEMBERED = 4
 _RELEASE_SECONDS = 6.0
 """How long a task may take to drain a lane before its successor goes on without its word."""
 
@@ -74,6 +75,7 @@ class Conductor:
             return
         task = TaskEnd(line, first["epoch"], first["slot"], first["attempt"], first["process"])
         self.tasks.add(task)
+        self.started = {(epoch, slot) for epoch, slot in self.started if epoch > task.epoch - _EPOCHS_REMEMBERED}
         self.started.add((task.epoch, task.slot))
         try:
             while (message := await line.receive()) is not None:
@@ -129,7 +131,7 @@ class Conductor:
         waiting = owner.waiting
         if waiting is not None and not waiting.gone:
             alone = self._known_dead(key)
-            waiting.line.send(words.go([key], alone, {key: entry} if entry else {}))
+            waiting.line.send(words.go([key], alone, {key: entry} if entry and clean else {}))
             owner.holder, owner.waiting, owner.alone_told = waiting, None, alone
 
     def _lost(self, task: TaskEnd) -> None:

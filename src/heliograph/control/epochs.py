@@ -79,8 +79,8 @@ class Epochs:
             job = asyncio.create_task(self._one(orders))
             self._jobs.add(job)
             await self._until_next(job, len(orders))
-            if job.done():
-                await self._account(job)
+            for ended in [one for one in self._jobs if one.done()]:
+                await self._account(ended)
 
     async def _one(self, orders: list[Order]) -> EpochOutcome:
         number = self.number

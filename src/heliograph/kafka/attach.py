@@ -37,6 +37,10 @@ from heliograph.wire.record_batch import walk
 _MISSING_TOPIC = {3, 100}
 
 
+class NotCountable(LaneParked):
+    """The target has more of ours than the entry says, and this source may not be counted (P8.1)."""
+
+
 class NewerGeneration(LaneParked):
     """The target knows a later epoch than our entry: the ledger must be read again."""
 
@@ -72,6 +76,8 @@ class Attacher:
         found = await self._next(target, tail, entry)
         position = _Position(entry.source_next, entry.source_epoch, None, read_committed)
         match distance(entry, found.sequence):
+            case Ahead(records) | Behind(records) if records and lane.compacted:
+                raise NotCountable(f"{records} records lie between the ledger and the target of a compacted source")
             case Ahead(records):
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
-from heliograph.kafka.attach import NewerGeneration
+from heliograph.kafka.attach import NewerGeneration, NotCountable
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.lane import Failure, LaneRun, Start
@@ -46,6 +46,7 @@ class LaneLife:
         self._stuck_at: tuple[int | None, int] = (None, -1)
         self._backoff_ms = slot.plan.settings.retry_ms
         self._conflicts = 0
+        self._opened_own = False
         self._followed_since = 0.0
         self.guard = Guard.BROKER
         self.finished = False
@@ -94,8 +95,8 @@ class LaneLife:
             if not await self._may_carry(start):
                 return None
             return start
-        except NewerGeneration as error:
-            await self._pause(LaneState.WAITING, str(error))
+        except (NewerGeneration, NotCountable) as error:
+            await self._pause(LaneState.WAITING, str(error), soon=self._count(None) <= 3)
         except LaneParked as error:
             await self._pause(LaneState.PARKED, str(error))
         except BrokerRefused as error:
@@ -111,11 +112,12 @@ class LaneLife:
     async def _entry(self) -> LedgerEntry:
         """The position to attach from: handed over, our own last one, or the ledger's; on compacted sources a new generation."""
         run = self.run
-        if run.lane.compacted:
-            return await self._own_generation()
         if self._handed is not None:
+            # Exact, and its writer has left: even a compacted lane goes on in the same generation.
             entry, self._handed = self._handed, None
             return entry
+        if run.lane.compacted:
+            return await self._own_generation()
         known = run.acked
         ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
         latest = (await ledger.refresh()).latest(run.lane.id)
@@ -136,10 +138,9 @@ class LaneLife:
         known = run.acked
         if known is not None and known.generation >= latest.generation and known.source_next >= latest.source_next:
             base = known
-        if self._handed is not None and self._handed.source_next >= base.source_next:
-            base = self._handed
-        self._handed = None
-        identity = await self._fresh_identity()
+        first = run.counts.attaches == 0 and not self._opened_own
+        identity = await self._slot.identity(self._rules) if first else await self._fresh_identity()
+        self._opened_own = True
         wanted = replace(
             base,
             generation=latest.generation + 1,

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
+from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient, TopicView
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
@@ -24,7 +25,7 @@ from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import LaneLife
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
-from heliograph.model.lanes import Lane, LaneState, LedgerEntry
+from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
 from heliograph.replication.generations import EntryKey, encode_entry
 
 _HOUSEKEEPING_SECONDS = 0.1
@@ -115,6 +116,9 @@ class Slot:
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
         self._written: dict[str, LedgerEntry] = {}
+        self._buried: set[EntryKey] = set()
+        self._identities: dict[str, Identity] = {}
+        self._identity_lock = asyncio.Lock()
         for lane in plan.lanes:
             rules = plan.flows[lane.id.flow]
             run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
@@ -200,10 +204,29 @@ class Slot:
             by_target.setdefault(run.lane.target, []).append(entry)
         for target, entries in by_target.items():
             ledger = self.warm.ledger(self.plan.clusters[target])
-            records = [(EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in entries]
-            await ledger.write(records, now)
+            records: list[tuple[EntryKey, bytes | None]] = [
+                (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in entries
+            ]
+            outlived = [key for entry in entries for key in self._outlived(ledger, entry)]
+            await ledger.write([*records, *((key, None) for key in outlived)], now)
+            self._buried.update(outlived)
             for entry in entries:
                 self._written[entry.lane.key] = entry
+
+    def _outlived(self, ledger: Ledger, entry: LedgerEntry) -> list[EntryKey]:
+        """P1.1: older generations are taken out of the ledger once a newer one has an acknowledged record."""
+        if entry.source_next == entry.source_start:
+            return []
+        older = [EntryKey(entry.lane, number) for number in ledger.book.generations(entry.lane)]
+        return [key for key in older if key.generation < entry.generation and key not in self._buried]
+
+    async def identity(self, rules: FlowRules) -> Identity:
+        """P8.2: one identity per attempt and flow, for the first generation of each compacted lane in it."""
+        async with self._identity_lock:
+            if rules.flow not in self._identities:
+                client = self.warm.client(self.plan.clusters[rules.target])
+                self._identities[rules.flow] = await client.new_identity(transactional_id(rules.flow))
+            return self._identities[rules.flow]
 
     # -- parts, made when the first lane needs them -----------------------------------------------------------------
 

@@ -37,7 +37,7 @@ SILENT = replace(QUICK, ledger_interval_ms=NEVER_MS)
 """The ledger stays where it was: an attempt that is killed leaves nothing but its records."""
 BATCH_BY_BATCH = replace(SILENT, merge_below=0)
 """No merging: many small steps, so that a kill falls between two of them."""
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 15.0
 
 T = TypeVar("T")
 
@@ -181,6 +181,9 @@ class Attempt:
         except Exception as error:  # noqa: BLE001  shown by the test that joins
             self.error = error
         finally:
+            # A process that dies closes its sockets; a cancelled slot does not.
+            for part in (*slot._readers.values(), *slot._writers.values()):
+                await part.close()
             warm.close()
 
     def __enter__(self) -> Attempt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,40 +17,48 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 
-def fits(memory: Memory, size: int) -> bool:
+@pytest.fixture
+def loop() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def fits(loop: asyncio.Runner, memory: Memory, size: int) -> bool:
     """Whether a read of this size may begin now."""
 
     async def ask() -> bool:
         waiting = asyncio.ensure_future(memory.room(size))
         await asyncio.sleep(0)
-        done = waiting.done()
+        if waiting.done():
+            waiting.result()
+            return True
         waiting.cancel()
-        return done
+        return False
 
-    return asyncio.run(ask())
+    return loop.run(ask())
 
 
 # -- memory -------------------------------------------------------------------------------------------------------------
 
 
-def test_reads_begin_until_the_limit_and_wait_beyond_it() -> None:
+def test_reads_begin_until_the_limit_and_wait_beyond_it(loop: asyncio.Runner) -> None:
     memory = Memory(4 * MIB)
     chunks: list[Chunk] = []
-    while fits(memory, MIB):
+    while fits(loop, memory, MIB):
         chunks.append(memory.take(MIB))
     assert len(chunks) == 4
     chunks.pop().release()
-    assert fits(memory, MIB)
-    assert not fits(memory, MIB + 1)
+    assert fits(loop, memory, MIB)
+    assert not fits(loop, memory, MIB + 1)
 
 
-def test_one_read_over_the_limit_always_fits_when_nothing_is_out() -> None:
+def test_one_read_over_the_limit_always_fits_when_nothing_is_out(loop: asyncio.Runner) -> None:
     memory = Memory(MIB)
-    assert fits(memory, 10 * MIB)
+    assert fits(loop, memory, 10 * MIB)
     big = memory.take(10 * MIB)
-    assert not fits(memory, 1)
+    assert not fits(loop, memory, 1)
     big.release()
-    assert fits(memory, 10 * MIB)
+    assert fits(loop, memory, 10 * MIB)
 
 
 def test_who_waits_for_room_is_woken_by_a_buffer_that_comes_back() -> None:
@@ -105,14 +114,14 @@ def test_the_peak_is_the_most_that_was_out_at_once() -> None:
     assert memory.peak == 5 * MIB
 
 
-def test_what_is_out_and_what_is_kept_stay_within_the_limit_together() -> None:
+def test_what_is_out_and_what_is_kept_stay_within_the_limit_together(loop: asyncio.Runner) -> None:
     """Else a slot that was busy with small reads holds twice its memory once large ones come."""
     memory = Memory(4 * MIB)
     small = [memory.take(64 * KIB) for _ in range(64)]
     for chunk in small:
         chunk.release()
     large = []
-    while fits(memory, MIB):
+    while fits(loop, memory, MIB):
         large.append(memory.take(MIB))
     kept = sum(len(buffer) for buffer in memory._free)
     assert sum(len(chunk.buffer) for chunk in large) + kept <= 4 * MIB
