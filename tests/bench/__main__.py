@@ -106,7 +106,7 @@ def _medians(rounds: list[Outcome]) -> Outcome:
     """The start alone, of the rounds that did not fail; what failed stays in sight."""
     done = [figures for figures in rounds if "failed" not in figures]
     failed = [figures["failed"] for figures in rounds if "failed" in figures]
-    names = ("start_seconds", "start_cpu_seconds", "peak_pss_mb")
+    names = ("start_seconds", "start_cpu_seconds", "peak_pss_mb", "stop_seconds")
     outcome: Outcome = {name: statistics.median(figures[name] for figures in done) for name in names if done}
     outcome["rounds"] = [figures["start_seconds"] for figures in done]
     return outcome | ({"failed": failed[0]} if failed else {})

@@ -39,16 +39,19 @@ def measure_copy(lab: Lab, mirror: Mirror, wanted: Wanted) -> Figures:
         with Sampler(family) as sampler:
             span = _watch(mirror, family, ends, wanted, began)
             sampler.sample()
+        stopping = time.monotonic()
         mirror.stop()
+        stopped = time.monotonic()
         arrived = ends.total()
     finally:
         mirror.stop()
         left = family.kill()
-    figures = copy_figures(_with_peak(span, sampler.peak_pss_mb))
-    return figures | {
+    return copy_figures(span) | {
+        "peak_pss_mb": sampler.peak_pss_mb,
+        "stop_seconds": stopped - stopping,
         "lost": max(0, wanted.records - arrived),
         "repeated": max(0, arrived - wanted.records),
-        "killed_at_stop": len(left),
+        "left_behind": len(left),
     }
 
 
@@ -57,12 +60,12 @@ def _watch(mirror: Mirror, family: Family, ends: Ends, wanted: Wanted, began: fl
     while True:
         looked = time.monotonic() - began
         total = ends.total()
-        cpu = family.cpu_seconds()
         if not total:
-            first, first_cpu = looked, cpu
+            first, first_cpu = looked, family.cpu_seconds()
         if total >= wanted.records:
             answered = time.monotonic() - began
-            return Span(wanted.records, wanted.payload_mb, first, first_cpu, answered, cpu, 0.0)
+            family.look()
+            return Span(wanted.records, wanted.payload_mb, first, first_cpu, answered, family.cpu_seconds())
         _check(mirror, looked, f"{total:,} of {wanted.records:,} records were on the target")
         time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began - looked)))
 
@@ -74,7 +77,3 @@ def _check(mirror: Mirror, seconds: float, so_far: str) -> None:
         _ = mirror.pid
     except HeliographError as error:
         raise RunFailed(f"it ended after {seconds:.0f} s, when {so_far}: {error}") from error
-
-
-def _with_peak(span: Span, peak_pss_mb: float) -> Span:
-    return Span(span.records, span.payload_mb, span.first, span.first_cpu, span.last, span.last_cpu, peak_pss_mb)

@@ -27,7 +27,6 @@ class Span:
     first_cpu: float
     last: float
     last_cpu: float
-    peak_pss_mb: float
 
 
 def copy_figures(span: Span) -> Figures:
@@ -39,7 +38,6 @@ def copy_figures(span: Span) -> Figures:
         "copy_seconds": seconds,
         "records_per_second": span.records / seconds,
         "mb_per_second": span.payload_mb / seconds,
-        "peak_pss_mb": span.peak_pss_mb,
     }
     for name, cpu in (("copy", span.last_cpu - span.first_cpu), ("total", span.last_cpu)):
         figures[f"{name}_cpu_seconds"] = cpu
@@ -141,7 +139,7 @@ def case_ratio(case: Mapping[str, Any], figure: str) -> float | None:
 
 
 def faults(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What went wrong in a case, by system: a run that failed, records lost or repeated."""
+    """What went wrong in a case, by system: a run that failed, records lost or repeated, processes left behind."""
     for system in SYSTEMS:
         figures = case.get(system, {})
         if "failed" in figures:
@@ -149,3 +147,5 @@ def faults(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for what in ("lost", "repeated"):
             if figures.get(what):
                 yield system, f"{int(figures[what]):,} records {what}"
+        if figures.get("left_behind"):
+            yield system, f"{int(figures['left_behind'])} processes lived on after it was stopped"

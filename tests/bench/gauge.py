@@ -10,6 +10,7 @@ from typing import Self
 import psutil
 
 EVERY_SECONDS = 0.5
+_GRACE_SECONDS = 10.0
 
 
 class Family:
@@ -44,12 +45,14 @@ class Family:
     def pss_mb(self) -> float:
         """Proportional set size: pages that members share are counted once."""
         with self._lock:
-            return sum(_pss_kib(pid) for pid in self._members) * 1024 / 1e6
+            pids = list(self._members)
+        return sum(_pss_kib(pid) for pid in pids) * 1024 / 1e6
 
     def kill(self) -> list[int]:
-        """kill -9 of what still lives; the process ids that had to be killed."""
+        """kill -9 of what does not end by itself within seconds; the process ids that had to be killed."""
         self.look()
-        left = [member for member in self._members.values() if _lives(member)]
+        living = [member for member in self._members.values() if _lives(member)]
+        _, left = psutil.wait_procs(living, timeout=_GRACE_SECONDS)
         for member in left:
             try:
                 member.kill()

@@ -36,6 +36,7 @@ LABELS = {
     "start_cpu_seconds": "CPU seconds until then",
     "peak_pss_mb": "peak memory (PSS), MB",
     "pss_mb": "memory (PSS), MB",
+    "stop_seconds": "SIGTERM to end (killed at 30), s",
 }
 
 _ABOUT = """\
@@ -50,7 +51,8 @@ _HOW = """\
   runs every topic of the last one is deleted and its files are gone.
 - Heliograph runs with its default settings: `heliograph run FILE`. MirrorMaker 2 runs with 2 tasks, a heap of up to
   2 GB as its own start script has it, `batch.size` 262144, the data's `compression.type`, and `linger.ms` 20 (0 in the
-  latency cases).
+  latency cases). Its file is an ordinary one: the way back is disabled and heartbeats are on, for which MirrorMaker 2
+  keeps a worker for the way back too; that worker is in its start, CPU and memory.
 - The target's end offsets are read every 50 ms. *Copy* is from the first record on the target to the last, *total* from
   the start of the process to the last record.
 - CPU and memory are of all processes of the mirror: Heliograph's driver, Spark's JVM, the Python daemon and workers;

@@ -66,18 +66,22 @@ def measure_latency(lab: Lab, mirror: Mirror, case: Latency, topic: str, remote:
         sent = Ends(lab.source.bootstrap, topic).total()
         _drain_all(consumer, seen, sent)
         consumer.close()
+        stopping = time.monotonic()
         mirror.stop()
+        stopped = time.monotonic()
     finally:
         emitter.kill()
         emitter.wait()
         mirror.stop()
-        family.kill()
+        left = family.kill()
     return latency_figures(seen.milliseconds(open_ns, close_ns)) | {
         "start_seconds": first_ns / _NANO - began,
         "cpu_percent": 100 * cpu_share,
         "pss_mb": memory,
         "lost": sent - len(seen.times),
         "repeated": sum(seen.times.values()) - len(seen.times),
+        "stop_seconds": stopped - stopping,
+        "left_behind": len(left),
     }
 
 

@@ -97,7 +97,8 @@ class Epochs:
         epoch = self.number
         due = self._settings.epoch_seconds - _OVERLAP_SECONDS
         while not (job.done() or self._stopping):
-            await self._pause(_LOOK_SECONDS)
+            # A change that came before the first task dialled in stays set, and would make _pause return at once, for ever.
+            await (asyncio.sleep(_LOOK_SECONDS) if self._changed.is_set() else self._pause(_LOOK_SECONDS))
             passed = self._clock.monotonic() - begun
             if self._engine.sessions != sessions:
                 begun, sessions = self._clock.monotonic(), self._engine.sessions

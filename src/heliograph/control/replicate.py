@@ -102,7 +102,7 @@ class Replicator:
                     watch.fail(result)
                 case BaseException():
                     raise result
-        faults += remote_conflicts([(plan.name, plan.settings.flow.target, dict(plan.remote)) for plan in plans])
+        faults += remote_conflicts(_writers(plans))
         if faults:
             raise ConfigError(faults)
         return plans
@@ -294,3 +294,12 @@ class Replicator:
             topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
             unfinished=tuple(unfinished),
         )
+
+
+def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:
+    """Flows by the cluster they write to: two aliases of one cluster are one target."""
+    aliases: dict[str, str] = {}
+    return [
+        (plan.name, aliases.setdefault(plan.target_cluster_id, plan.settings.flow.target), dict(plan.remote))
+        for plan in plans
+    ]

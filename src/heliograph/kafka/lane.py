@@ -118,6 +118,7 @@ class LaneRun:
         self._may_pipeline = False
         self._confirmed = False
         self._last_sent_ts = 0
+        self._parked = ("", 0)
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -142,6 +143,11 @@ class LaneRun:
     def become(self, state: LaneState, reason: str, now_ms: int) -> None:
         if (state, reason) != (self.state, self.reason):
             self.since_ms = now_ms
+        if state is LaneState.PARKED:
+            # It tried again and met the same: parked since the first time, as long as no record got through between.
+            if self._parked[0] != reason:
+                self._parked = (reason, now_ms)
+            self.since_ms = self._parked[1]
         self.state = state
         self.reason = reason
 
@@ -266,6 +272,7 @@ class LaneRun:
         )
         self._may_pipeline = True
         self._confirmed = True
+        self._parked = ("", 0)
         self._count(item, now_ms)
 
     def _count(self, item: Outgoing, now_ms: int) -> None:

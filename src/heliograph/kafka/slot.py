@@ -112,7 +112,7 @@ class Slot:
         self.attempt = attempt
         self.memory = Memory(plan.settings.memory_bytes)
         self.lives: dict[str, LaneLife] = {}
-        self._readers: dict[tuple[str, int, bool], SourceReader] = {}
+        self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
         self._written: dict[str, LedgerEntry] = {}
@@ -238,7 +238,8 @@ class Slot:
         return self._attachers[rules.flow]
 
     def reader(self, rules: FlowRules, node: int) -> SourceReader:
-        key = (rules.source, node, rules.read_committed)
+        # By flow, not by source: the same partition may go to two targets, each with its own place and limits.
+        key = (rules.flow, node)
         if key not in self._readers:
             settings = self.plan.settings
             cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target)

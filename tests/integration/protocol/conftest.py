@@ -16,5 +16,5 @@ def mirror(two_clusters: TwoClusters, unique: str) -> Mirror:
 @pytest.fixture(scope="session")
 def two_clusters():  # DEV ONLY
     from types import SimpleNamespace as N
-    a, b = open("/tmp/lab/keep.txt").read().split()
+    a, b = __import__("pathlib").Path("/tmp/lab/keep.txt").read_text().split()
     return N(a=N(bootstrap=a), b=N(bootstrap=b))

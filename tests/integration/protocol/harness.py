@@ -216,8 +216,13 @@ class Attempt:
 
     def join(self) -> None:
         self._thread.join(WAIT_SECONDS)
-        assert not self._thread.is_alive(), f"still running after {WAIT_SECONDS:.0f} s: {self.says()}"
+        if self._thread.is_alive():
+            raise AssertionError(f"still running after {WAIT_SECONDS:.0f} s: {self.says()}; {self._tasks()}")
         assert self.error is None, repr(self.error)
+
+    def _tasks(self) -> list[str]:
+        assert self._loop is not None
+        return [f"{task.get_coro()!r}" for task in asyncio.all_tasks(self._loop)]
 
     # -- what is seen of it -----------------------------------------------------------------------------------------
 

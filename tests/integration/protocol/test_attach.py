@@ -33,7 +33,7 @@ def test_after_a_kill_the_next_attempt_walks_over_aborted_transactions_and_goes_
 
 
 def test_without_state_the_headers_of_the_target_tell(new_cluster: ClusterFactory, mirror: Mirror) -> None:
-    """P2.3d: DeleteRecords, then kill -9: the leader forgot us (case 4a); the ledger and the headers give the number."""
+    """P2.3d: DeleteRecords, then a clean restart: the leader forgot us (case 4a); the ledger and the headers give the number."""
     target = new_cluster("T")
     own = Mirror(mirror.source, target.bootstrap, mirror.topic)
     own.make_topic()
@@ -42,6 +42,7 @@ def test_without_state_the_headers_of_the_target_tell(new_cluster: ClusterFactor
     carry(opened, settings=QUICK)
     end = ends(target.bootstrap, own.remote)[0]
     delete_records(target.bootstrap, own.remote, 0, end)
+    target.terminate(1)
     target.restart(1)
     assert opened.entries[0].identity.producer_id not in own.producers()
     write(own.source, own.topic, samples(20, seed=2))
@@ -64,6 +65,7 @@ def test_a_tail_that_was_deleted_with_what_the_ledger_did_not_know_parks(
         attempt.wait_for_records(50)
         attempt.kill()
     delete_records(target.bootstrap, own.remote, 0, 50)
+    target.terminate(1)
     target.restart(1)
     with Attempt(opened, SILENT) as attempt:
         attempt.wait_parked("position unknown")
@@ -257,7 +259,7 @@ def _unclean_pair(new_cluster, mirror):  # type: ignore[no-untyped-def]
     from tests.support.topics import admin
 
     client = admin(target.bootstrap)
-    client.create_topics([NewTopic(own.remote, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
+    client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
     return own, own.open(), target
 
 

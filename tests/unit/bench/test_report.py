@@ -62,7 +62,7 @@ def test_latencies_need_no_order() -> None:
 
 
 def test_copy_counts_from_the_first_record_and_total_from_the_start() -> None:
-    span = Span(records=1_000, payload_mb=2.0, first=5.0, first_cpu=3.0, last=9.0, last_cpu=4.0, peak_pss_mb=700.0)
+    span = Span(records=1_000, payload_mb=2.0, first=5.0, first_cpu=3.0, last=9.0, last_cpu=4.0)
     figures = copy_figures(span)
     assert figures["records_per_second"] == 250
     assert figures["mb_per_second"] == 0.5
@@ -143,6 +143,8 @@ def test_lost_and_repeated_records_and_failed_runs_are_named() -> None:
     result = a_result({"lz4": a_case({"lost": 0, "repeated": 3}, {"failed": "it ended after 3 s"})})
     assert troubles(result) == ["lz4, Heliograph: 3 records repeated", "lz4, MirrorMaker 2: it ended after 3 s"]
     assert "What went wrong" in document(result)
+    behind = a_result({"lz4": a_case({"left_behind": 2}, {"left_behind": 0})})
+    assert troubles(behind) == ["lz4, Heliograph: 2 processes lived on after it was stopped"]
     assert "What went wrong" not in document(a_result({"lz4": a_case({"lost": 0}, {"repeated": 0})}))
 
 

@@ -25,11 +25,11 @@ def frame(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def versions_answer(request: bytes, error_code: int = 0) -> bytes:
+def versions_answer(request: bytes, throttle_ms: int = 0) -> bytes:
     """ApiVersions 3: Produce 3 to 11, Fetch 4 to 13."""
     correlation = request[4:8]
     keys = b"".join(struct.pack(">hhh", *api) + b"\0" for api in ((0, 3, 11), (1, 4, 13)))
-    return frame(correlation + struct.pack(">h", error_code) + b"\x03" + keys + struct.pack(">i", 0) + b"\0")
+    return frame(correlation + struct.pack(">h", 0) + b"\x03" + keys + struct.pack(">i", throttle_ms) + b"\0")
 
 
 def with_broker(serve: Serve, use: Use, timeout_s: float = 5) -> None:
@@ -85,32 +85,49 @@ def test_opening_learns_what_the_broker_speaks() -> None:
     with_broker(silent, use)
 
 
-def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
+def open_against(answer: Callable[[bytes], bytes], match: str) -> None:
+    """Dial a server that gives this answer to the first request; opening must fail, and leave no socket behind."""
+    hung_up: list[bytes] = []
+
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(versions_answer(await next_request(reader), error_code=35))
-        await reader.read()
+        writer.write(answer(await next_request(reader)))
+        hung_up.append(await reader.read())
         writer.close()
 
     async def story() -> None:
         server = await asyncio.start_server(accepted, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectionLost, match="ApiVersions 3"):
-            await Connection.open("127.0.0.1", port, 5)
-        server.close()
-        await server.wait_closed()
+        try:
+            with pytest.raises(ConnectionLost, match=match):
+                await Connection.open("127.0.0.1", port, 5)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert hung_up == [b""], "the connection must be closed by whoever opened it"
+        finally:
+            server.close()
+            await server.wait_closed()
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(story())
+
+
+def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
+    """Brokers before 2.4 answer version 3 in the form of version 0, with error 35."""
+    open_against(lambda request: frame(request[4:8] + struct.pack(">hi", 35, 0)), "ApiVersions 3")
+
+
+def test_an_answer_that_cannot_be_read_is_a_lost_connection() -> None:
+    open_against(lambda request: frame(request[4:8] + b"HTTP"), "127.0.0.1")
 
 
 def test_ask_sends_and_reads_the_librarys_messages() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(versions_answer(await next_request(reader), error_code=7))
+        writer.write(versions_answer(await next_request(reader), throttle_ms=7))
         await reader.read()
 
     async def use(connection: Connection) -> None:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="0")
         answer = await connection.ask(request, ApiVersionsResponse, 3)
-        assert answer.error_code == 7
+        assert answer.throttle_time_ms == 7
 
     with_broker(serve, use)
 

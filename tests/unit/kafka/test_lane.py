@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from heliograph.kafka.lane import Failure, LaneRun
-from heliograph.model.lanes import LaneState
-from tests.unit.kafka.lanes import NOW, OLD, Pool, answer, batch, entry, following, lane, push, send_all
+from heliograph.kafka.lane import Failure, LaneRun, Start
+from heliograph.model.lanes import LaneState, LedgerEntry
+from tests.unit.kafka.lanes import NOW, OLD, Pool, answer, batch, entry, following, lane, push, send_all, start
 
 
 def acknowledged(run: LaneRun, base: int) -> None:
@@ -56,9 +57,8 @@ def test_after_another_attach_the_window_is_one_again() -> None:
     assert send_all(run) == 1
 
 
-def run_start(run: LaneRun):  # type: ignore[no-untyped-def]  # Start, from what is acknowledged
-    from tests.unit.kafka.lanes import start
-
+def run_start(run: LaneRun) -> Start:
+    """Attach again, at what is acknowledged."""
     assert run.acked is not None
     return start(run.acked)
 
@@ -145,9 +145,7 @@ def test_an_entry_never_passes_what_is_queued_or_on_its_way() -> None:
     assert run.entry(NOW) == moved
 
 
-def entry_at(run: LaneRun, source_next: int) -> object:
-    from dataclasses import replace
-
+def entry_at(run: LaneRun, source_next: int) -> LedgerEntry:
     assert run.acked is not None
     return replace(run.acked, source_next=source_next, time_ms=NOW)
 
@@ -326,6 +324,46 @@ def test_attach_clears_a_failure_and_counts() -> None:
     assert not run.stopped.is_set()
     assert run.counts.attaches == 2
     assert run.state is LaneState.FOLLOWING
+
+
+def test_the_batch_that_was_refused_is_named_by_its_source_offset() -> None:
+    """Not by the position: between the two there may be batches that were dropped."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fetch_offset = 115
+    push(run)
+    push(run)
+    send_all(run)
+    run.answered(answer(-1, 87), "invalid record", NOW)
+    run.answered(answer(-1, 45), "", NOW)
+    assert run.refused_at == 115
+
+
+def test_a_lane_is_clean_when_every_batch_sent_was_answered() -> None:
+    run = following()
+    assert run.is_clean()
+    push(run)
+    run.take()
+    assert not run.is_clean()
+    run.answered(answer(-1, 6), "moved", NOW)
+    assert run.is_clean()
+
+
+def test_a_lane_whose_connection_ended_is_not_clean() -> None:
+    run = following()
+    push(run)
+    run.take()
+    run.connection_ended("closed")
+    assert not run.is_clean()
+
+
+def test_a_lost_source_leaves_the_target_clean() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fail(Failure(None, "broker 1: closed", finding="source"))
+    assert run.is_clean()
 
 
 # -- reading and draining -----------------------------------------------------------------------------------------------

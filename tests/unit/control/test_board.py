@@ -1,0 +1,114 @@
+"""The driver's slate: sums over attempts, the newest row, rates and quantiles."""
+
+from __future__ import annotations
+
+from heliograph.control.board import Board
+from tests.unit.control.fakes import report_row
+
+LANE = "A->B/orders/0"
+OTHER = "A->B/orders/1"
+
+
+def take(board: Board, attempt: str, records: int, lane: str = LANE, **changes: object) -> None:
+    board.take(attempt, [report_row(lane, counts={"records": records, "bytes": records * 10}, **changes)], {"process": 1})
+
+
+def test_reports_of_one_attempt_are_running_totals() -> None:
+    board = Board()
+    for records in (10, 10, 25):
+        take(board, "one", records)
+    assert board.lanes[LANE].totals.records == 25
+    assert board.lanes[LANE].totals.bytes == 250
+    assert board.lanes[LANE].totals.attaches == 1
+
+
+def test_attempts_add_up() -> None:
+    board = Board()
+    take(board, "one", 10)
+    take(board, "two", 3)
+    take(board, "one", 12)
+    take(board, "two", 8)
+    assert board.lanes[LANE].totals.records == 20
+    assert board.lanes[LANE].totals.attaches == 2
+
+
+def test_reasons_add_up_by_name() -> None:
+    board = Board()
+    for attempt, dropped in (("one", {"control": 2}), ("one", {"control": 3, "aborted": 1}), ("two", {"control": 1})):
+        board.take(attempt, [report_row(LANE, counts={"dropped": dropped, "rebuilt": {"gap": 1}})], {})
+    assert board.lanes[LANE].totals.dropped == {"control": 4, "aborted": 1}
+    assert board.lanes[LANE].totals.rebuilt == {"gap": 2}
+
+
+def test_sums_stay_when_attempts_are_forgotten() -> None:
+    board = Board()
+    take(board, "one", 10)
+    take(board, "two", 5)
+    board.forget_attempts({"two"})
+    assert board.slots.keys() == {"two"}
+    take(board, "two", 6)
+    take(board, "three", 1)
+    assert board.lanes[LANE].totals.records == 17
+
+
+def test_the_newest_report_is_shown() -> None:
+    board = Board()
+    take(board, "one", 10, position=10)
+    take(board, "one", 20, position=20)
+    assert board.lanes[LANE].row["position"] == 20
+
+
+def test_a_task_that_waits_does_not_hide_the_one_that_carries() -> None:
+    board = Board()
+    take(board, "one", 10, position=10)
+    take(board, "two", 0, position=-1, state="waiting")
+    assert board.lanes[LANE].row["state"] == "following"
+
+
+def test_a_task_that_handed_over_does_not_hide_its_successor() -> None:
+    board = Board()
+    take(board, "new", 5, position=20)
+    take(board, "old", 20, position=20, state="done", finished=False)
+    assert board.lanes[LANE].row["state"] == "following"
+
+
+def test_a_lane_that_is_finished_is_shown_as_done() -> None:
+    board = Board()
+    take(board, "one", 5, position=20)
+    take(board, "one", 5, position=20, state="done", finished=True)
+    assert board.lanes[LANE].row["state"] == "done"
+
+
+def test_a_parked_lane_is_shown() -> None:
+    board = Board()
+    take(board, "one", 5, position=20)
+    take(board, "one", 5, position=20, state="parked", reason="too large")
+    assert board.lanes[LANE].row["reason"] == "too large"
+
+
+def test_rates_are_over_the_last_seconds() -> None:
+    board = Board()
+    assert board.rates(0) == (0, 0)
+    for second in range(1, 11):
+        take(board, "one", 100 * second)
+        board.rates(float(second))
+    assert board.rates(10.0) == (100.0, 1000.0)
+    for second in range(11, 20):
+        board.rates(float(second))
+    assert board.rates(20.0) == (0.0, 0.0)
+
+
+def test_latencies_have_quantiles() -> None:
+    board = Board()
+    assert board.latency(0.5) is None
+    board.take("one", [report_row(LANE, latency_ms=[float(number) for number in range(100)])], {})
+    assert board.latency(0.5) == 50
+    assert board.latency(0.99) == 99
+    assert board.latency(1.0) == 99
+
+
+def test_notes_are_told_once_with_their_lane() -> None:
+    board = Board()
+    board.take("one", [report_row(LANE, notes=["lost 3"]), report_row(OTHER, notes=[])], {})
+    assert board.take_notes() == [f"{LANE}: lost 3"]
+    assert board.take_notes() == []

@@ -1,0 +1,357 @@
+"""Who carries which lane: grants, hand-overs, losses, and when the last attempt is known dead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from heliograph.control.conductor import Conductor
+from heliograph.spark import line as words
+from heliograph.spark.line import Line
+from tests.unit.control.fakes import FakeClock, FakeLine
+
+WAIT = 90.0
+A, B, C = "A->B/orders/0", "A->B/orders/1", "A->B/orders/2"
+
+
+class Stage:
+    """A conductor, its clock, and tasks that dial in."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+        self.clock = FakeClock()
+        self.alone = True
+        self.reports: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = []
+        self.conductor = Conductor(
+            "secret", WAIT, self.clock, lambda *report: self.reports.append(report), lambda _: self.alone
+        )
+        self._handlers: list[asyncio.Task[None]] = []
+
+    def run(self) -> None:
+        """Let every message that was said be heard."""
+
+        async def turns() -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        self._runner.run(turns())
+
+    def dial(self, attempt: str, epoch: int = 1, slot: int = 0, token: str = "secret") -> FakeLine:  # noqa: S107  a test's
+        line = FakeLine()
+
+        async def begin() -> None:
+            handler = self.conductor.handle(cast(Line, line))
+            self._handlers.append(asyncio.get_running_loop().create_task(handler))
+
+        self._runner.run(begin())
+        line.hears(words.hello(token, epoch, slot, attempt, 1))
+        self.run()
+        return line
+
+    def task(self, attempt: str, *lanes: str, epoch: int = 1, slot: int = 0) -> FakeLine:
+        line = self.dial(attempt, epoch, slot)
+        self.says(line, words.ready(lanes))
+        return line
+
+    def says(self, line: FakeLine, message: words.Message | None) -> None:
+        line.hears(message)
+        self.run()
+
+    def lose(self, line: FakeLine) -> None:
+        self.says(line, None)
+
+    def tick(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.conductor.tick()
+
+    def holder(self, lane: str) -> str | None:
+        holder = self.conductor.owners[lane].holder
+        return None if holder is None else holder.attempt
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with asyncio.Runner() as runner:
+        yield Stage(runner)
+
+
+def gos(line: FakeLine) -> list[tuple[list[str], bool, dict[str, str]]]:
+    return [(sorted(m["lanes"]), m["alone"], m["entries"]) for m in line.said("go")]
+
+
+# -- the beginning ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_task_gets_its_lanes_at_once_and_alone(stage: Stage) -> None:
+    line = stage.task("one", A, B)
+    assert gos(line) == [([A, B], True, {})]
+    assert stage.conductor.started == {(1, 0)}
+
+
+def test_while_another_run_holds_the_flow_nobody_is_alone_until_it_is_ours(stage: Stage) -> None:
+    stage.alone = False
+    line = stage.task("one", A)
+    assert gos(line) == [([A], False, {})]
+    stage.tick(1)
+    assert len(gos(line)) == 1
+    stage.alone = True
+    stage.tick(1)
+    assert gos(line)[1:] == [([A], True, {})]
+    stage.tick(1)
+    assert len(gos(line)) == 2
+
+
+def test_a_wrong_token_is_not_served(stage: Stage) -> None:
+    line = stage.dial("stranger", token="guess")  # noqa: S106  a wrong one, on purpose
+    stage.says(line, words.ready([A]))
+    assert line.sent == []
+    assert stage.conductor.owners == {}
+    assert stage.conductor.tasks == set()
+    assert stage.conductor.started == set()
+
+
+def test_who_does_not_say_hello_first_is_not_served(stage: Stage) -> None:
+    line = FakeLine()
+    line.hears(words.ready([A]))
+
+    async def handled() -> None:
+        await stage.conductor.handle(cast(Line, line))
+
+    asyncio.run(handled())
+    assert line.sent == []
+
+
+def test_a_line_that_ends_before_hello_is_no_task(stage: Stage) -> None:
+    line = FakeLine()
+    line.hears(None)
+
+    async def handled() -> None:
+        await stage.conductor.handle(cast(Line, line))
+
+    asyncio.run(handled())
+    assert stage.conductor.tasks == set()
+
+
+def test_reports_are_handed_on_with_their_attempt_and_epoch(stage: Stage) -> None:
+    line = stage.task("one", A, epoch=7)
+    stage.says(line, words.report([{"lane": A}], {"process": 9}))
+    assert stage.reports == [("one", [{"lane": A}], {"process": 9, "epoch": 7})]
+
+
+# -- hand-over ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_hand_over_is_release_then_released_then_go_with_the_exact_position(stage: Stage) -> None:
+    old = stage.task("old", A, B)
+    new = stage.task("new", A, B, epoch=2)
+    assert sorted(lane for message in old.said("release") for lane in message["lanes"]) == [A, B]
+    assert gos(new) == []
+    stage.says(old, words.released(A, "entry-a", clean=True))
+    assert gos(new) == [([A], True, {A: "entry-a"})]
+    assert (stage.holder(A), stage.holder(B)) == ("new", "old")
+    stage.says(old, words.released(B, None, clean=True))
+    assert gos(new)[1:] == [([B], True, {})]
+
+
+def test_lanes_that_were_released_with_nobody_waiting_are_free(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.says(old, words.released(A, "entry", clean=True))
+    assert stage.holder(A) is None
+    new = stage.task("new", A, epoch=2)
+    assert gos(new) == [([A], True, {})]
+
+
+def test_a_release_by_who_does_not_hold_the_lane_says_nothing(stage: Stage) -> None:
+    stage.task("old", A)
+    other = stage.task("other", B, slot=1)
+    stage.says(other, words.released(A, "forged", clean=True))
+    stage.says(other, words.released("A->B/unknown/0", None, clean=True))
+    assert stage.holder(A) == "old"
+
+
+def test_a_lane_that_moves_to_another_slot_waits_for_its_own_holder_only(stage: Stage) -> None:
+    first = stage.task("first", A, slot=0)
+    second = stage.task("second", B, slot=1)
+    moved = stage.task("moved", A, C, epoch=2, slot=1)
+    assert gos(moved) == [([C], True, {})]
+    assert first.said("release") == [words.release([A])]
+    assert second.said("release") == []
+
+
+def test_the_newest_task_that_wants_a_lane_gets_it(stage: Stage) -> None:
+    old = stage.task("old", A)
+    overtaken = stage.task("overtaken", A, epoch=2)
+    newest = stage.task("newest", A, epoch=3)
+    stage.says(old, words.released(A, "entry", clean=True))
+    assert gos(overtaken) == []
+    assert gos(newest) == [([A], True, {A: "entry"})]
+
+
+def test_ready_again_does_not_ask_the_holder_to_release_to_itself(stage: Stage) -> None:
+    line = stage.task("one", A)
+    stage.says(line, words.ready([A]))
+    assert line.said("release") == []
+    assert stage.holder(A) == "one"
+
+
+def test_a_release_that_may_leave_a_request_behind_hands_over_no_position_and_no_certainty(stage: Stage) -> None:
+    old = stage.task("old", A)
+    new = stage.task("new", A, epoch=2)
+    stage.says(old, words.released(A, "entry", clean=False))
+    assert gos(new) == [([A], False, {})]
+    stage.tick(WAIT)
+    assert gos(new)[1:] == [([A], True, {})]
+
+
+def test_an_unclean_release_with_nobody_waiting_is_remembered(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.says(old, words.released(A, "entry", clean=False))
+    assert gos(stage.task("new", A, epoch=2)) == [([A], False, {})]
+
+
+def test_only_the_newest_epochs_are_remembered_as_started(stage: Stage) -> None:
+    for epoch in range(1, 200):
+        stage.dial(f"task-{epoch}", epoch=epoch)
+    assert (199, 0) in stage.conductor.started
+    assert len(stage.conductor.started) < 50
+
+
+# -- losses -------------------------------------------------------------------------------------------------------------
+
+
+def test_after_a_loss_the_next_task_goes_on_at_once_but_not_alone(stage: Stage) -> None:
+    stage.lose(stage.task("lost", A))
+    heir = stage.task("heir", A, epoch=2)
+    assert gos(heir) == [([A], False, {})]
+    stage.tick(WAIT - 1)
+    assert len(gos(heir)) == 1
+    stage.tick(1)
+    assert gos(heir)[1:] == [([A], True, {})]
+    stage.tick(1)
+    assert len(gos(heir)) == 2
+
+
+def test_who_comes_after_the_take_over_wait_is_alone(stage: Stage) -> None:
+    stage.lose(stage.task("lost", A))
+    stage.clock.now += WAIT
+    assert gos(stage.task("heir", A, epoch=2)) == [([A], True, {})]
+
+
+def test_an_heir_that_waits_already_gets_the_lanes_of_the_lost(stage: Stage) -> None:
+    old = stage.task("old", A, B)
+    heir = stage.task("heir", A, B, epoch=2)
+    stage.lose(old)
+    assert gos(heir) == [([A, B], False, {})]
+
+
+def test_a_lost_heir_leaves_the_holder_alone(stage: Stage) -> None:
+    old = stage.task("old", A)
+    heir = stage.task("heir", A, epoch=2)
+    stage.lose(heir)
+    assert stage.holder(A) == "old"
+    stage.says(old, words.released(A, "entry", clean=True))
+    assert stage.holder(A) is None
+    assert gos(heir) == []
+
+
+def test_a_retry_of_the_same_slot_takes_over_from_the_attempt_that_died(stage: Stage) -> None:
+    dead = stage.task("attempt-1", A, B)
+    stage.lose(dead)
+    retry = stage.task("attempt-2", A, B)
+    assert gos(retry) == [([A, B], False, {})]
+    assert stage.holder(A) == "attempt-2"
+
+
+def test_a_retry_whose_dead_attempt_is_not_noticed_yet_waits_for_it(stage: Stage) -> None:
+    dead = stage.task("attempt-1", A)
+    retry = stage.task("attempt-2", A)
+    assert gos(retry) == []
+    stage.lose(dead)
+    assert gos(retry) == [([A], False, {})]
+
+
+def test_doubt_is_inherited_by_who_takes_over_in_good_order(stage: Stage) -> None:
+    """The middle task never was alone with the lane, so its successor is not either until the wait is over."""
+    stage.lose(stage.task("lost", A))
+    middle = stage.task("middle", A, epoch=2)
+    stage.clock.now += 30
+    new = stage.task("new", A, epoch=3)
+    stage.says(middle, words.released(A, "entry", clean=True))
+    assert gos(new) == [([A], False, {A: "entry"})]
+    stage.tick(WAIT - 30)
+    assert gos(new)[1:] == [([A], True, {})]
+
+
+def test_a_second_loss_begins_the_wait_again(stage: Stage) -> None:
+    stage.lose(stage.task("first", A))
+    second = stage.task("second", A)
+    stage.clock.now += 60
+    stage.lose(second)
+    third = stage.task("third", A)
+    stage.tick(60)
+    assert gos(third) == [([A], False, {})]
+    stage.tick(30)
+    assert gos(third)[1:] == [([A], True, {})]
+
+
+def test_a_task_that_was_lost_is_pinged_no_more(stage: Stage) -> None:
+    line = stage.task("lost", A)
+    stage.lose(line)
+    stage.tick(1)
+    assert line.said("ping") == []
+
+
+# -- overdue ------------------------------------------------------------------------------------------------------------
+
+
+def test_after_six_seconds_without_a_word_the_successor_goes_on_not_alone(stage: Stage) -> None:
+    old = stage.task("old", A)
+    new = stage.task("new", A, epoch=2)
+    stage.tick(6)
+    assert gos(new) == []
+    stage.tick(0.5)
+    assert gos(new) == [([A], False, {})]
+    assert stage.holder(A) == "new"
+    stage.says(old, words.released(A, "late", clean=True))
+    assert stage.holder(A) == "new"
+    assert len(gos(new)) == 1
+    stage.tick(WAIT)
+    assert gos(new)[1:] == [([A], True, {})]
+
+
+def test_one_overdue_lane_does_not_take_the_others_from_their_holder(stage: Stage) -> None:
+    old = stage.task("old", A, B)
+    new = stage.task("new", A, B, epoch=2)
+    stage.says(old, words.released(A, "entry", clean=True))
+    stage.tick(7)
+    assert gos(new) == [([A], True, {A: "entry"}), ([B], False, {})]
+
+
+# -- the rest -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_tick_is_heard_by_every_task(stage: Stage) -> None:
+    lines = [stage.task("one", A), stage.task("two", B, slot=1)]
+    stage.tick(1)
+    stage.tick(1)
+    assert [len(line.said("ping")) for line in lines] == [2, 2]
+
+
+def test_stop_is_told_to_every_task(stage: Stage) -> None:
+    lines = [stage.task("one", A), stage.task("two", B, slot=1)]
+    stage.conductor.stop_all()
+    assert [line.said("stop") for line in lines] == [[words.stop()], [words.stop()]]
+
+
+def test_lanes_that_are_no_longer_planned_are_released_by_their_holder(stage: Stage) -> None:
+    line = stage.task("one", A, B)
+    stage.conductor.forget({A, "A->B/never-seen/0"})
+    assert line.said("release") == [words.release([A])]
+    stage.says(line, words.released(A, "entry", clean=True))
+    stage.conductor.forget({A})
+    assert len(line.said("release")) == 1
+    assert stage.holder(A) is None
+    assert stage.holder(B) == "one"
