@@ -62,7 +62,9 @@ def _pieces(comment: str) -> Iterator[re.Match[str]]:
 
 
 def test_no_module_is_longer_than_its_budget() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in modules() if not is_table(path)}
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in modules() if not is_table(path)
+    }
     assert len(lengths) > 50
     assert {name: lines for name, lines in lengths.items() if lines > MODULE_LINES} == {}
 
@@ -92,7 +94,15 @@ def test_a_function_of_one_line_too_many_is_found() -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["# noqa", "# noqa: S101", "# type: ignore", "# type: ignore[misc]", "# type: ignore  why", "# noqa because", "# NOQA:BLE001"],
+    [
+        "# noqa",
+        "# noqa: S101",
+        "# type: ignore",
+        "# type: ignore[misc]",
+        "# type: ignore  why",
+        "# noqa because",
+        "# NOQA:BLE001",
+    ],
 )
 def test_a_bare_exception_from_a_check_is_found(comment: str) -> None:
     assert list(unexplained(f"x = 1  {comment}\n")) == [(1, comment)]

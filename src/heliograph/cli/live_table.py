@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from heliograph.cli.words import count
 from heliograph.control.board import LaneView
@@ -45,11 +46,11 @@ class LiveTable:
         for index, name in enumerate(_COLUMNS):
             table.add_column(name, justify="left" if index in (0, len(_COLUMNS) - 1) else "right")
         for topic, views in by_topic.items():
-            table.add_row(*self._row(topic, views, now, _shown_as(topic, by_topic)))
+            table.add_row(*map(Text, self._row(topic, views, now, _shown_as(topic, by_topic))))
         if len(by_topic) > 1:
             table.add_section()
             everything = [view for views in by_topic.values() for view in views]
-            table.add_row(*self._row("all", everything, now, "all"))
+            table.add_row(*map(Text, self._row("all", everything, now, "all")))
         return table
 
     def _title(self, by_topic: Mapping[str, object]) -> str:

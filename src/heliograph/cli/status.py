@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from heliograph.cli.words import ago, count, moment
 from heliograph.config.load import load_file
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
-    console.print(headline(flow, now_ms), highlight=False)
+    console.print(headline(flow, now_ms), highlight=False, markup=False)
     if flow.lanes:
         console.print(_table(flow.lanes, now_ms))
 
@@ -81,7 +82,7 @@ def _table(lanes: tuple[LaneStatus, ...], now_ms: int) -> Table:
             f"{lane.delta:+d}" if lane.delta else "0",
             f"{lane.producer_id}/{lane.producer_epoch} gen {lane.generation}",
             _batches(lane),
-            _state(lane, now_ms),
+            Text(_state(lane, now_ms)),
         )
     return table
 

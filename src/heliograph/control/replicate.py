@@ -82,6 +82,7 @@ class Replicator:
         self._stop = asyncio.Event()
         self._done: set[str] = set()
         self._loads: dict[LaneId, float] = {}
+        self._carried: dict[str, int] = {}
         self._epochs: Epochs | None = None
         self.spark: dict[str, Any] = {}
 
@@ -225,6 +226,7 @@ class Replicator:
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
                     self._done.add(key)
+            self._weigh()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
             each_second()
             if self.options.until_caught_up and self._all_done():
@@ -235,6 +237,15 @@ class Replicator:
             await asyncio.sleep(self.settings.engine.telemetry_interval_ms / 1000)
             self.spark = await self.engine.status()
             await self._publish()
+
+    def _weigh(self) -> None:
+        """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
+        for key, view in self.board.lanes.items():
+            flow, topic, partition = key.rsplit("/", 2)
+            lane = LaneId(flow, topic, int(partition))
+            carried = view.totals.bytes - self._carried.get(key, 0)
+            self._carried[key] = view.totals.bytes
+            self._loads[lane] = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
 
     def _all_done(self) -> bool:
         if any(watch.opened is None for watch in self.watches):

@@ -217,6 +217,7 @@ def _lane(
     remote = _remote(ends.flow, topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
+    state = row.get("state", "waiting") if running else stopped
     return LaneStatus(
         lane=key,
         topic=topic,
@@ -230,7 +231,7 @@ def _lane(
         generation=entry.generation if entry else row.get("generation", -1),
         producer_id=entry.identity.producer_id if entry else row.get("producer_id", -1),
         producer_epoch=entry.identity.producer_epoch if entry else row.get("producer_epoch", -1),
-        state=row.get("state", stopped) if running else stopped,
+        state=state,
         reason=row.get("reason", "") if running else "",
         since_ms=row.get("since_ms", 0) if running else (entry.time_ms if entry else 0),
         guard=row.get("guard", ""),

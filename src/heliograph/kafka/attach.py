@@ -82,8 +82,10 @@ class Attacher:
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):
                 position = await self._walk_back(source, entry, tail, records, read_committed)
-        if records and position.last is not None:
-            await self._prove(lane, target, entry, found, position)
+        if not found.had_state and not records and entry.sequence_next:
+            position = await self._before(source, position)
+        if position.last is not None:
+            await self._prove(lane, target, entry, position)
         timestamp = remembered.last_timestamp if remembered is not None else -1
         expected = expected_offset(entry, tail, records)
         return Start(
@@ -205,9 +207,17 @@ class Attacher:
             return begin
         return await self._walk(source, begin, position - target_offset)
 
-    async def _prove(
-        self, lane: Lane, target: Side, entry: LedgerEntry, found: NextSequence, position: _Position
-    ) -> None:
+    async def _before(self, source: Side, position: _Position) -> _Position:
+        """The position with the batch before it, where that is a batch of records: what the proof compares."""
+        if position.offset <= source.log_start:
+            return position
+        before = position.offset - 1
+        async for seen in read_range(self._source, source.log, before, position.offset, committed=position.committed):
+            if seen.dropped is None and seen.header.is_dense:
+                return replace(position, last=seen)
+        return position
+
+    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: _Position) -> None:
         """P2.6: the last record of ours on the target is the record before our position."""
         ours = await self._last_of_ours(target, entry)
         assert position.last is not None  # noqa: S101  the caller walked

@@ -64,7 +64,7 @@ class Connection:
             if sock is not None:
                 sock.close()
             raise ConnectionLost(f"{name}: {str(error) or 'no answer'}") from error
-        except asyncio.CancelledError:
+        except BaseException:
             if sock is not None:
                 sock.close()
             raise
@@ -93,7 +93,10 @@ class Connection:
             return [bytes(request.encode(version=version, header=True, framed=True))]
 
         answer = await self.exchange(encode, timeout_s)
-        return response.decode(bytes(answer), version=version, header=True)
+        try:
+            return response.decode(bytes(answer), version=version, header=True)
+        except Exception as error:  # the library raises whatever the bytes lead it to
+            raise self._lost(f"an answer that cannot be read ({error})") from error
 
     async def exchange(self, encode: Callable[[int], Sequence[Buffer]], timeout_s: float | None = None) -> bytearray:
         """One request and its answer, whole, beginning at the correlation id; callers queue."""

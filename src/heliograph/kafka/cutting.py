@@ -44,7 +44,8 @@ class Cutter:
                     pending.add(view[at : at + header.size], header, why, run.fetch_offset)
                 else:
                     self._flush(run, pending, chunk)
-                    self._forward(run, view, at, header, chunk)
+                    if run.failure is None:  # the flush may have met a batch that cannot be opened
+                        self._forward(run, view, at, header, chunk)
             else:
                 run.drop(dropped)
             if run.failure is not None:

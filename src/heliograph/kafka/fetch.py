@@ -29,6 +29,7 @@ from heliograph.wire.fetch_codec import (
 
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
+_SMALLEST_READ = 1 << 20
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
 
 
@@ -52,11 +53,16 @@ class Memory:
         self._out = 0
         self._free: list[bytearray] = []
         self._freed = asyncio.Event()
+        self.readers = 1
         self.peak = 0
 
+    def share(self, bytes_wanted: int) -> int:
+        """What one read may bring so that all readers together fit into half of it: they may all be answered at once."""
+        return max(_SMALLEST_READ, min(bytes_wanted, self._limit // (2 * self.readers)))
+
     async def room(self, bytes_wanted: int) -> None:
-        """Wait until a read of this size fits; one always does when nothing is out."""
-        while self._out and self._out + bytes_wanted > self._limit:
+        """Wait until every reader may be answered with this size; one always may when nothing is out."""
+        while self._out and self._out + bytes_wanted * self.readers > self._limit:
             self._freed.clear()
             await self._freed.wait()
 
@@ -69,14 +75,19 @@ class Memory:
             buffer = bytearray(max(size, 1 << 16))
         self._out += len(buffer)
         self.peak = max(self.peak, self._out)
+        self._trim()
         return Chunk(buffer, size, self._give_back)
 
     def _give_back(self, chunk: Chunk) -> None:
         self._out -= len(chunk.buffer)
         self._free.append(chunk.buffer)
+        self._trim()
+        self._freed.set()
+
+    def _trim(self) -> None:
+        """What is kept for later counts too."""
         while self._free and self._out + sum(map(len, self._free)) > self._limit:
             self._free.pop(0)
-        self._freed.set()
 
 
 class SourceReader:
@@ -161,14 +172,15 @@ class SourceReader:
             if self._lanes:
                 await self._changed.wait()
             return
-        await self._memory.room(self._limits.max_bytes)
+        max_bytes = self._memory.share(self._limits.max_bytes)
+        await self._memory.room(max_bytes)
         await self.warm()
         connection = self._connection
         assert connection is not None  # noqa: S101  warm() dialled
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
         version = connection.version(FETCH_API, 13)
-        settings = FetchSettings(wait_ms, self._limits.min_bytes, self._limits.max_bytes, self._cutter.read_committed)
+        settings = FetchSettings(wait_ms, self._limits.min_bytes, max_bytes, self._cutter.read_committed)
         topics = self._request(wanting)
         self._polled = set(wanting)
         chunk: list[Chunk] = []
@@ -197,8 +209,9 @@ class SourceReader:
     def _request(self, wanting: list[LaneRun]) -> list[FetchTopic]:
         grouped: dict[tuple[str, str], list[FetchPartition]] = {}
         # The first partition of a request alone may exceed its limit (KIP-74): rotate, or a large batch starves.
-        first = self._lanes.pop(next(iter(self._lanes)))
-        self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
+        first = wanting[0]
+        if self._lanes.pop((first.lane.id.topic, first.lane.id.partition), None) is first:
+            self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
         for run in wanting:
             assert run.start is not None  # noqa: S101  a lane is added after begin()
             grouped.setdefault((run.lane.id.topic, run.lane.source_topic_id), []).append(

@@ -17,6 +17,7 @@ from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
 
 _MAX_ANCHORS = 32
+_ANCHOR_MS = 1_000
 
 
 class Chunk:
@@ -119,6 +120,8 @@ class LaneRun:
         self._confirmed = False
         self._last_sent_ts = 0
         self._parked = ("", 0)
+        self._anchors: list[tuple[int, int]] = []
+        self._anchored_ms = 0
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -132,6 +135,8 @@ class LaneRun:
         self.sequence = start.sequence
         self.target_next = start.target_next
         self.acked = start.entry
+        self._anchors = list(start.entry.anchors)
+        self._anchored_ms = 0
         self.failure = None
         self.stopped.clear()
         self._may_pipeline = False
@@ -177,7 +182,9 @@ class LaneRun:
 
     def is_clean(self) -> bool:
         """Every batch sent was answered."""
-        return not self.in_flight and (self.failure is None or self.failure.code is not None)
+        return not self.in_flight and (
+            self.failure is None or self.failure.code is not None or self.failure.finding != ""
+        )
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -257,23 +264,34 @@ class LaneRun:
             )
             return
         assert self.acked is not None  # noqa: S101  begin() precedes every send
-        anchors = self.acked.anchors
-        delta = base - item.source_first
-        if not anchors or anchors[-1][1] - anchors[-1][0] != delta:
-            anchors = (*anchors, (item.source_first, base))[-_MAX_ANCHORS:]
         self.target_next = base + item.count
+        self._anchor(item.source_first, base, now_ms)
+        # A batch merged over a gap ends with another delta than it began with.
+        self._anchor(item.source_next, self.target_next, now_ms)
         self.acked = replace(
             self.acked,
             source_next=item.source_next,
             source_epoch=item.source_epoch,
             target_next=base + item.count,
             sequence_next=next_sequence(item.sequence, item.count),
-            anchors=anchors,
+            anchors=tuple(self._anchors),
         )
         self._may_pipeline = True
         self._confirmed = True
         self._parked = ("", 0)
         self._count(item, now_ms)
+
+    def _anchor(self, source: int, target: int, now_ms: int) -> None:
+        """Keep the pair if the delta changed; of several in one second the last."""
+        anchors = self._anchors
+        if anchors and anchors[-1][1] - anchors[-1][0] == target - source:
+            return
+        if anchors and now_ms - self._anchored_ms < _ANCHOR_MS:
+            anchors[-1] = (source, target)
+            return
+        anchors.append((source, target))
+        del anchors[:-_MAX_ANCHORS]
+        self._anchored_ms = now_ms
 
     def _count(self, item: Outgoing, now_ms: int) -> None:
         counts = self.counts

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from heliograph.errors import BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
-from heliograph.kafka.connections import CLIENT_ID
+from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.replication.generations import LedgerBook, LedgerKey, ledger_partition
 from heliograph.wire.plain_batch import plain_batch
@@ -73,10 +74,7 @@ class TopicWriter:
             version = connection.version(PRODUCE_API, 9)
             topic = ProduceTopic(self.topic, uuid.UUID(self.topic_id).bytes, [(p, batches[p]) for p in partitions])
             answer = await connection.exchange(
-                lambda number, version=version, topic=topic: encode_produce(  # type: ignore[misc]
-                    version, number, CLIENT_ID, _PRODUCE_TIMEOUT_MS, [topic]
-                ),
-                timeout_s=_PRODUCE_TIMEOUT_MS / 1000 + 5,
+                partial(_encode, version, topic), timeout_s=_PRODUCE_TIMEOUT_MS / 1000 + 5
             )
             for part in decode_produce(version, answer).partitions:
                 if part.error_code == 0:
@@ -86,6 +84,10 @@ class TopicWriter:
                 else:
                     raise BrokerRefused(part.error_code, f"writing {self.topic}-{part.partition}")
         return written
+
+
+def _encode(version: int, topic: ProduceTopic, correlation: int) -> Sequence[Buffer]:
+    return encode_produce(version, correlation, CLIENT_ID, _PRODUCE_TIMEOUT_MS, [topic])
 
 
 class Ledger:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
 from heliograph.kafka.attach import NewerGeneration, NotCountable
@@ -330,9 +331,9 @@ class LaneLife:
                 self._backoff_ms = min(self._backoff_ms * 2, max(most, self._slot.plan.settings.retry_ms))
         await self._or_leaving(asyncio.sleep(seconds))
 
-    async def _or_leaving(self, waiting: object) -> bool:
+    async def _or_leaving(self, waiting: Coroutine[Any, Any, object]) -> bool:
         """True when `waiting` ended, False when the lane must leave."""
-        work = asyncio.ensure_future(waiting)  # type: ignore[call-overload]
+        work = asyncio.create_task(waiting)
         leaving = asyncio.create_task(self._leaving.wait())
         try:
             done, _ = await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -245,6 +245,7 @@ class Slot:
             cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target)
             client = self.warm.client(self.plan.clusters[rules.source])
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
+            self.memory.readers = len(self._readers)
         return self._readers[key]
 
     def writer(self, rules: FlowRules, node: int) -> TargetWriter:
@@ -306,7 +307,7 @@ def _held_back(producers: object) -> str:
         return ""
     offset, time_ms, number = min(open_ones)
     moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-    return f"held back by producer {number} since {moment}: its transaction is open from offset {offset}"
+    return f"held back by producer {number} since {moment}: its transaction is open at offset {offset}"
 
 
 def _same(written: LedgerEntry | None, entry: LedgerEntry) -> bool:

@@ -61,8 +61,7 @@ def run_orders(orders: Iterable[bytes]) -> Iterator[str]:
     if _process is None:
         _process = _Process()
     for order in orders:
-        # Orders are pickled by our own driver and come over Spark's authenticated channel.
-        task = Task(pickle.loads(order), _process.warm)  # noqa: S301
+        task = Task(pickle.loads(order), _process.warm)  # noqa: S301  our own driver's, over Spark's authenticated channel
         yield json.dumps(_process.loop.run_until_complete(task.run()))
 
 

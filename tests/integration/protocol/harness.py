@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from heliograph.config.load import load
 from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, flow_rules, open_lanes
@@ -114,7 +114,8 @@ class Mirror:
 
     def assert_identical(self, records: int, isolation: str = "read_committed") -> None:
         comparison = compare_topics(self.source, self.target, {self.topic: self.remote}, isolation=isolation)
-        assert [str(difference) for difference in comparison.differences] == []
+        differences = [str(difference) for difference in comparison.differences]
+        assert differences == [], f"{len(differences)} differences, the first: {differences[0]}"
         assert comparison.records == records
 
     def producers(self, partition: int = 0) -> Mapping[int, ProducerState]:
@@ -152,7 +153,12 @@ class Attempt:
     """One slot over all lanes of a plan, in a thread with a loop of its own."""
 
     def __init__(
-        self, opened: Opened, settings: SlotSettings = QUICK, *, alone: bool = True, until: Mapping[str, int] | None = None
+        self,
+        opened: Opened,
+        settings: SlotSettings = QUICK,
+        *,
+        alone: bool = True,
+        until: Mapping[str, int] | None = None,
     ) -> None:
         plan = opened.plan
         lanes = tuple(lane for lane in plan.lanes if lane.id.key in opened.flow.entries)
@@ -186,7 +192,7 @@ class Attempt:
                 await part.close()
             warm.close()
 
-    def __enter__(self) -> Attempt:
+    def __enter__(self) -> Self:
         self._thread.start()
         wait_until(lambda: self.slot is not None or not self._thread.is_alive(), "the slot began")
         return self
@@ -222,7 +228,7 @@ class Attempt:
 
     def _tasks(self) -> list[str]:
         assert self._loop is not None
-        return [f"{task.get_coro()!r}" for task in asyncio.all_tasks(self._loop)]
+        return [f"{task.cancelling()}*{_chain(task.get_coro())}" for task in asyncio.all_tasks(self._loop)]
 
     # -- what is seen of it -----------------------------------------------------------------------------------------
 
@@ -279,6 +285,16 @@ def carry(opened: Opened, until: Mapping[str, int] | None = None, settings: Slot
     with Attempt(opened, settings, until=ends) as attempt:
         attempt.join()
         return attempt
+
+
+def _chain(coroutine: Any) -> str:
+    """What a task waits for, from the outside in."""
+    names = []
+    while coroutine is not None and hasattr(coroutine, "cr_frame"):
+        line = coroutine.cr_frame.f_lineno if coroutine.cr_frame else 0
+        names.append(f"{coroutine.__qualname__}:{line}")
+        coroutine = coroutine.cr_await
+    return " > ".join([*names, repr(coroutine)])
 
 
 def with_warm(use: Callable[[Warm], Coroutine[Any, Any, T] | Awaitable[T]]) -> T:

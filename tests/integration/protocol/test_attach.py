@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from confluent_kafka.admin import NewTopic
+
+from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.slot import wall_ms
 from heliograph.model.lanes import Identity
 from heliograph.operations.compare import compare_topics
-from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, carry
+from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
 from tests.support.clusters import ClusterFactory
-from tests.support.topics import create_topic, delete_records, delete_topic, ends, starts
+from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
 from tests.support.waiting import wait_until
-from tests.support.writers import Sample, samples, write, write_single_record_batches, write_transactions
+from tests.support.writers import samples, write, write_single_record_batches, write_transactions
 
 
 def test_after_a_kill_the_next_attempt_walks_over_aborted_transactions_and_goes_on_exactly(mirror: Mirror) -> None:
@@ -249,21 +252,21 @@ def test_a_target_that_lost_everything_is_not_continued_in_silence(new_cluster: 
     assert ends(target.bootstrap, own.remote)[0] in (0, 40), f"records 0 to 29 are missing in silence ({says}; {first})"
 
 
-def _unclean_pair(new_cluster, mirror):  # type: ignore[no-untyped-def]
+def _unclean_pair(new_cluster: ClusterFactory, mirror: Mirror) -> tuple[Mirror, Opened, EmbeddedCluster]:
     config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "replica.lag.time.max.ms": "1500"}
     target = new_cluster("T", brokers=2, config=config)
     own = Mirror(mirror.source, target.bootstrap, mirror.topic)
     own.make_topic()
-    from confluent_kafka.admin import NewTopic
-
-    from tests.support.topics import admin
-
     client = admin(target.bootstrap)
     client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
     return own, own.open(), target
 
 
-def _elect_uncleanly(target, own: Mirror, end: int) -> None:  # type: ignore[no-untyped-def]
+def _elect_uncleanly(target: EmbeddedCluster, own: Mirror, end: int) -> None:
     target.kill(1)
     target.restart(2)
     wait_until(lambda: ends(target.bootstrap, own.remote).get(0) == end, f"the follower leads, with {end} records")
+    target.restart(1)  # the ledger is never elected uncleanly: its leader must come back
+    wait_until(
+        lambda: ends(target.bootstrap, own.remote).get(0) == end, f"the follower still leads, with {end} records"
+    )

@@ -14,7 +14,7 @@ from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, At
 from tests.support.clusters import ClusterFactory
 from tests.support.topics import admin, create_topic, ends
 from tests.support.waiting import wait_until
-from tests.support.writers import Sample, samples, write, write_old_records, write_single_record_batches
+from tests.support.writers import Sample, producer, samples, send, write, write_old_records, write_single_record_batches
 
 FORGETFUL = {"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "200"}
 """A target that forgets a producer after two seconds."""
@@ -39,6 +39,16 @@ def large_then_small(mirror: Mirror) -> None:
     """Two batches: one of 60 kB, then a small one, both above the merge size."""
     write(mirror.source, mirror.topic, [Sample(b"L%d" % n * 3000) for n in range(10)])
     write(mirror.source, mirror.topic, [Sample(b"S%d" % n * 300) for n in range(10)])
+
+
+def large_then_small_at_once(mirror: Mirror) -> None:
+    """In one transaction: a reader of committed records gets both in one answer."""
+    client = producer(mirror.source, transactional_id=mirror.topic, linger_ms=5)
+    client.init_transactions(30)
+    client.begin_transaction()
+    send(client, mirror.topic, [Sample(b"L%d" % n * 3000) for n in range(10)])
+    send(client, mirror.topic, [Sample(b"S%d" % n * 300) for n in range(10)])
+    client.commit_transaction(30)
 
 
 def test_on_an_empty_state_a_refused_first_batch_keeps_the_second_from_landing(mirror: Mirror) -> None:
@@ -81,13 +91,15 @@ def test_an_idle_lane_that_the_target_forgot_begins_again_with_one_in_flight(
         attempt.wait_for_records(10)
         wait_until(lambda: identity.producer_id not in own.producers(), "the target forgot the producer")
         set_limit(own, 20_000)
-        # Read in one fetch: the attempt sees both at once.
-        large_then_small(own)
+        large_then_small_at_once(own)
         attempt.wait_for(lambda: attempt.life.run.counts.refused >= 1, "the large batch is refused")
-        set_limit(own, 1_048_588)
-        attempt.wait_for_position(30)
-        attempt.stop()
-    own.assert_identical(30)
+        attempt.kill()
+    landed = ends(own.target, own.remote)[0]
+    set_limit(own, 1_048_588)
+    write(own.source, own.topic, samples(10, seed=2))
+    carry(opened, {own.lane_key: 41})
+    own.assert_identical(40)
+    assert landed == 10, "the second batch landed before the first"
 
 
 def test_an_idle_lane_expires_and_the_next_append_goes_on_exactly(new_cluster: ClusterFactory, mirror: Mirror) -> None:

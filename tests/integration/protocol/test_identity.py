@@ -44,9 +44,7 @@ def test_four_drivers_claim_twelve_lanes_and_one_wins_each(mirror: Mirror) -> No
     other = f"{mirror.topic}x"
 
     def claims(driver: int) -> list[LedgerEntry]:
-        return [
-            replace(wanted(mirror, p, 100 * driver, driver), lane=LaneId(mirror.flow, other, p)) for p in range(12)
-        ]
+        return [replace(wanted(mirror, p, 100 * driver, driver), lane=LaneId(mirror.flow, other, p)) for p in range(12)]
 
     async def race(_: Ledger) -> list[dict[LaneId, LedgerEntry]]:
         clients = [ClusterClient(mirror.target_cluster) for _ in range(4)]

@@ -11,9 +11,9 @@ import pytest
 from heliograph.kafka import cutting
 from heliograph.kafka.claims import transactional_id
 from heliograph.model.lanes import Guard
-from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, carry, with_client
+from tests.integration.protocol.harness import QUICK, SILENT, Attempt, Mirror, carry, with_client
 from tests.support.batches import read_batches
-from tests.support.topics import create_topic, delete_records, delete_topic, ends
+from tests.support.topics import delete_records, delete_topic, ends
 from tests.support.writers import Sample, samples, write, write_single_record_batches, write_transactions
 
 

@@ -10,7 +10,9 @@ OTHER = "A->B/orders/1"
 
 
 def take(board: Board, attempt: str, records: int, lane: str = LANE, **changes: object) -> None:
-    board.take(attempt, [report_row(lane, counts={"records": records, "bytes": records * 10}, **changes)], {"process": 1})
+    board.take(
+        attempt, [report_row(lane, counts={"records": records, "bytes": records * 10}, **changes)], {"process": 1}
+    )
 
 
 def test_reports_of_one_attempt_are_running_totals() -> None:

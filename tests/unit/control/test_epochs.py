@@ -109,7 +109,7 @@ class Stage:
         clusters = {alias: Cluster(alias, (f"{alias}:1",)) for alias in "ABC"}
         self.work = Work((lane(0), lane(1), lane(2)), {}, clusters, rules)
         self.epochs = Epochs(
-            cast(Engine, self.engine), self.conductor, load(FILE, "test").engine, lambda: self.work, lambda: {}
+            cast(Engine, self.engine), self.conductor, load(FILE, "test").engine, lambda: self.work, dict
         )
         self._carrying: asyncio.Task[None] | None = None
 

@@ -60,7 +60,12 @@ def start(known: LedgerEntry, **changes: Any) -> Start:
 
 
 def following(
-    known: LedgerEntry | None = None, *, window: int = 5, until: int | None = None, on: Lane | None = None, **changes: Any
+    known: LedgerEntry | None = None,
+    *,
+    window: int = 5,
+    until: int | None = None,
+    on: Lane | None = None,
+    **changes: Any,
 ) -> LaneRun:
     """A lane right after attach."""
     run = LaneRun(on or lane(), window, DAY_MS, until)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -32,28 +33,41 @@ def versions_answer(request: bytes, throttle_ms: int = 0) -> bytes:
     return frame(correlation + struct.pack(">h", 0) + b"\x03" + keys + struct.pack(">i", throttle_ms) + b"\0")
 
 
-def with_broker(serve: Serve, use: Use, timeout_s: float = 5) -> None:
-    """A broker that says its versions and then does what `serve` does."""
+@contextlib.asynccontextmanager
+async def serving(serve: Serve) -> AsyncIterator[int]:
+    """A server on a free port; at the end every connection to it is known to be closed."""
 
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            writer.write(versions_answer(await next_request(reader)))
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
             await serve(reader, writer)
-        except asyncio.IncompleteReadError:
-            pass
-        finally:
-            writer.close()
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        handlers = asyncio.all_tasks() - {asyncio.current_task()}
+        if handlers:
+            await asyncio.wait(handlers, timeout=5)
+
+
+def with_broker(serve: Serve, use: Use) -> None:
+    """A broker that says its versions and then does what `serve` does."""
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader)))
+        await serve(reader, writer)
 
     async def story() -> None:
-        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        connection = await Connection.open("127.0.0.1", port, timeout_s)
-        try:
-            await use(connection)
-        finally:
-            connection.close()
-            server.close()
-            await server.wait_closed()
+        async with serving(broker) as port:
+            connection = await Connection.open("127.0.0.1", port, 5)
+            try:
+                await use(connection)
+            finally:
+                connection.close()
 
     asyncio.run(story())
 
@@ -89,25 +103,18 @@ def open_against(answer: Callable[[bytes], bytes], match: str) -> None:
     """Dial a server that gives this answer to the first request; opening must fail, and leave no socket behind."""
     hung_up: list[bytes] = []
 
-    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(await next_request(reader)))
-        hung_up.append(await reader.read())
-        writer.close()
+        async with asyncio.timeout(1):
+            hung_up.append(await reader.read())
 
     async def story() -> None:
-        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        try:
+        async with serving(broker) as port:
             with pytest.raises(ConnectionLost, match=match):
                 await Connection.open("127.0.0.1", port, 5)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert hung_up == [b""], "the connection must be closed by whoever opened it"
-        finally:
-            server.close()
-            await server.wait_closed()
 
     asyncio.run(story())
+    assert hung_up == [b""], "the connection must be closed by whoever opened it"
 
 
 def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
@@ -239,22 +246,26 @@ def test_nobody_listening_is_a_lost_connection() -> None:
 
 
 def test_a_server_that_says_nothing_is_no_broker() -> None:
-    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
     async def story() -> None:
-        server = await asyncio.start_server(accepted, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectionLost, match="no answer"):
-            await Connection.open("127.0.0.1", port, 0.05)
-        server.close()
-        await server.wait_closed()
+        async with serving(silent) as port:
+            with pytest.raises(ConnectionLost, match="no answer"):
+                await Connection.open("127.0.0.1", port, 0.05)
 
     asyncio.run(story())
 
 
-def test_close_wakes_who_waits_and_may_be_called_twice() -> None:
+def test_close_wakes_who_waits_for_an_answer() -> None:
+    async def use(connection: Connection) -> None:
+        waiting = asyncio.create_task(connection.receive_into(bytearray))
+        await asyncio.sleep(0)
+        connection.close()
+        with pytest.raises(ConnectionLost):
+            await asyncio.wait_for(waiting, 1)
+
+    with_broker(silent, use)
+
+
+def test_a_closed_connection_sends_nothing_and_may_be_closed_twice() -> None:
     async def use(connection: Connection) -> None:
         connection.close()
         connection.close()

@@ -168,7 +168,7 @@ def test_what_is_pushed_is_what_was_committed(
             run.answered(answer(sum(item.count for item in sent[:-1])), "", NOW)
         rounds += 1
     expected = committed(stored, aborted, start)
-    assert contents([record for item in sent for record in read_with_aiokafka(item.data)]) == contents(expected)
+    assert contents([record for item in sent for record in read_with_aiokafka(bytes(item.data))]) == contents(expected)
     check_numbers(sent, sequence, expected)
     assert pool.out == 0
     assert run.position() == end

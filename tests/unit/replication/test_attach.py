@@ -132,7 +132,9 @@ def worlds() -> list[World]:
 
 def test_every_combination_of_ledger_target_and_headers_is_decided_as_the_protocol_says() -> None:
     everything = worlds()
-    wrong = [(world, decided(world), by_the_text(world)) for world in everything if decided(world) != by_the_text(world)]
+    wrong = [
+        (world, decided(world), by_the_text(world)) for world in everything if decided(world) != by_the_text(world)
+    ]
     assert wrong == []
     kinds = {by_the_text(world)[0] for world in everything}
     assert kinds == {"next", "ask", "park"}

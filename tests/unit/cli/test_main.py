@@ -1,0 +1,89 @@
+"""The command line: an error is a sentence and an exit code, never a stack trace."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from heliograph.cli import config, main
+from heliograph.errors import ClusterUnreachable, ConfigError, SetupError
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def run(_: argparse.Namespace) -> int:
+        raise error
+
+    monkeypatch.setattr(config, "run", run)
+
+
+def test_a_wrong_file_exits_with_two_and_every_fault_on_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, ConfigError(["a:1: first", "a:2: second"]))
+    assert main.main(["config"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "heliograph: a:1: first\nheliograph: a:2: second\n"
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "error", [SetupError("Java 17 is missing"), ClusterUnreachable("cluster B: no broker answers")]
+)
+def test_what_could_not_be_done_exits_with_one_and_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, error)
+    assert main.main(["config"]) == 1
+    assert capsys.readouterr().err == f"heliograph: {error}\n"
+
+
+def test_an_interrupt_is_no_stack_trace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(monkeypatch, KeyboardInterrupt())
+    assert main.main(["config"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "status", "config"])
+def test_a_malformed_file_is_refused_by_every_command_before_anything_is_touched(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA->B.enabled = perhaps\nreplication.factor = many\n")
+    assert main.main([command, str(path)]) == 2
+    faults = capsys.readouterr().err.splitlines()
+    assert any(f"{path}:2" in fault and "A->B.enabled" in fault for fault in faults)
+    assert any(f"{path}:3" in fault and "replication.factor" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("command", ["run", "status", "config"])
+def test_a_file_that_is_not_there_exits_with_two(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([command, str(tmp_path / "missing.properties")]) == 2
+    assert "missing.properties" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["run"], ["status"], ["demo", "--seconds", "0"], ["run", "f", "--x"]]
+)
+def test_a_wrong_command_line_exits_with_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main(arguments)
+    assert left.value.code == 2
+    assert "usage: heliograph" in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("heliograph ")
+
+
+def test_every_command_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"heliograph {command}" in shown for command in ("run", "status", "config", "demo"))

@@ -1,0 +1,142 @@
+"""`heliograph status`: the headline and the table, from values."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heliograph.cli import main, status
+from heliograph.cli.status import headline
+from heliograph.config.flows import FlowSettings
+from heliograph.control.status import FlowStatus, LaneStatus
+
+NOW = 1_700_000_000_000
+FOLLOWING = LaneStatus(
+    lane="A->B/orders/0",
+    topic="orders",
+    partition=0,
+    remote_topic="A.orders",
+    source_end=1500,
+    position=1400,
+    remote_end=1390,
+    lag=100,
+    delta=-10,
+    generation=2,
+    producer_id=4711,
+    producer_epoch=3,
+    state="following",
+    reason="",
+    since_ms=NOW - 120_000,
+    raw_batches=12,
+    rebuilt_batches=3,
+    dropped={"control": 4},
+)
+UNKNOWN = replace(
+    FOLLOWING,
+    partition=1,
+    source_end=-1,
+    position=-1,
+    remote_end=-1,
+    lag=-1,
+    delta=0,
+    state="parked",
+    reason="too large",
+)
+RUNNING = FlowStatus("A->B", True, NOW - 3_600_000, "host-1", 42, "", 7, {}, (FOLLOWING, UNKNOWN))
+STOPPED = replace(RUNNING, running=False, since_ms=NOW - 7_200_000)
+
+
+def test_a_running_flow_says_since_when_where_and_how_far_behind() -> None:
+    assert headline(RUNNING, NOW) == (
+        "A->B: running since 2023-11-14 21:13:20 UTC on host-1, process 42; 2 lanes, 100 records behind"
+    )
+
+
+def test_a_flow_that_does_not_run_says_since_when_and_who_held_it() -> None:
+    assert headline(STOPPED, NOW) == (
+        "A->B: not running since 2023-11-14 20:13:20 UTC (2 h); last held by host-1, process 42; 100 records behind"
+    )
+
+
+def test_a_flow_that_never_ran_says_so_with_its_trouble() -> None:
+    never = FlowStatus("A->B", False, 0, "", 0, "nothing was ever copied", 0, {}, ())
+    assert headline(never, NOW) == "A->B: not running; nothing was ever copied"
+    assert headline(replace(never, trouble=""), NOW) == "A->B: not running"
+
+
+def test_the_trouble_of_a_running_flow_is_in_its_headline() -> None:
+    assert headline(replace(RUNNING, trouble="cluster B: no broker answers"), NOW).endswith(
+        "100 records behind; cluster B: no broker answers"
+    )
+
+
+def shown(flow: FlowStatus) -> list[str]:
+    text = io.StringIO()
+    status._show(Console(file=text, width=400), flow, NOW)
+    return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def test_the_table_has_a_row_for_each_lane() -> None:
+    _, head, first, second = shown(RUNNING)
+    assert head == "lane source end position remote end lag delta identity batches state"
+    assert first == "orders-0 1500 1400 1390 100 -10 4711/3 gen 2 12 raw, 3 rebuilt, 4 control following for 2 min"
+    assert second == "orders-1 ? ? ? ? 0 4711/3 gen 2 12 raw, 3 rebuilt, 4 control parked for 2 min: too large"
+
+
+def test_a_reason_in_brackets_is_shown_as_it_is() -> None:
+    lane = replace(FOLLOWING, state="parked", reason="topics = [red]x[/red] is refused", since_ms=0)
+    assert shown(replace(RUNNING, lanes=(lane,)))[-1].endswith("parked: topics = [red]x[/red] is refused")
+
+
+def test_a_trouble_in_brackets_is_shown_as_it_is() -> None:
+    [line] = shown(replace(RUNNING, lanes=(), trouble="[Errno 111] refused [/A]"))
+    assert line.endswith("; [Errno 111] refused [/A]")
+
+
+def test_a_flow_without_lanes_has_no_table() -> None:
+    assert len(shown(replace(RUNNING, lanes=()))) == 1
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    return str(path)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *flows: FlowStatus) -> None:
+    async def read_status(_: tuple[FlowSettings, ...], __: int) -> list[FlowStatus]:
+        return list(flows)
+
+    monkeypatch.setattr(status, "read_status", read_status)
+
+
+def test_json_has_every_flow_and_lane(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(monkeypatch, RUNNING)
+    assert main.main(["status", file, "--json"]) == 0
+    [flow] = json.loads(capsys.readouterr().out)["flows"]
+    assert (flow["flow"], flow["running"], flow["lanes"][0]["position"]) == ("A->B", True, 1400)
+    assert flow["lanes"][1]["reason"] == "too large"
+
+
+@pytest.mark.parametrize(
+    ("flow", "code"),
+    [
+        (RUNNING, 0),
+        (replace(RUNNING, trouble="cluster A: no broker answers"), 0),
+        (replace(STOPPED, lanes=(), trouble="cluster B: no broker answers"), 1),
+    ],
+)
+def test_the_exit_code_is_one_only_if_a_flow_cannot_be_read(
+    file: str, flow: FlowStatus, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(monkeypatch, flow)
+    assert main.main(["status", file]) == code
+    assert capsys.readouterr().out.startswith("A->B: ")
