@@ -42,7 +42,8 @@ class Ownership:
     holder: TaskEnd | None = None
     waiting: TaskEnd | None = None
     lost_at: float | None = None
-    alone_told: bool = True
+    told: tuple[bool, bool] = (False, False)
+    """What its carrier was told: that the flow is held by this run, that the last attempt is known dead."""
     release_asked: float = 0.0
 
 
@@ -55,13 +56,13 @@ class Conductor:
         takeover_wait_s: float,
         clock: Callable[[], float],
         on_report: Callable[[str, list[dict[str, Any]], dict[str, Any]], None],
-        is_alone: Callable[[str], bool],
+        is_held: Callable[[str], bool],
     ) -> None:
         self._token = token
         self._takeover_wait_s = takeover_wait_s
         self._clock = clock
         self._on_report = on_report
-        self._is_alone = is_alone
+        self._is_held = is_held
         self.tasks: set[TaskEnd] = set()
         self.owners: dict[str, Ownership] = {}
         self.started: set[tuple[int, int]] = set()
@@ -109,15 +110,25 @@ class Conductor:
             owner.holder.line.send(words.release([key]))
 
     def _grant_all(self, task: TaskEnd) -> None:
-        free = [key for key in task.lanes if self.owners[key].waiting is task and self.owners[key].holder is None]
-        sure = [key for key in free if self._known_dead(key)]
-        unsure = [key for key in free if key not in set(sure)]
-        for keys, alone in ((sure, True), (unsure, False)):
-            if keys:
-                task.line.send(words.go(keys, alone, {}))
+        by_standing: dict[tuple[bool, bool], list[str]] = {}
+        for key in task.lanes:
+            owner = self.owners[key]
+            if owner.waiting is task and owner.holder is None:
+                by_standing.setdefault(self._standing(key), []).append(key)
+        for standing, keys in by_standing.items():
+            task.line.send(words.go(keys, *standing, {}))
             for key in keys:
-                owner = self.owners[key]
-                owner.holder, owner.waiting, owner.alone_told = task, None, alone
+                self._give(key, task, standing)
+
+    def _give(self, key: str, task: TaskEnd, standing: tuple[bool, bool]) -> None:
+        owner = self.owners[key]
+        owner.holder, owner.waiting, owner.told = task, None, standing
+
+    def _standing(self, key: str) -> tuple[bool, bool]:
+        """Is the flow held by this run; is the last attempt at the lane known dead besides."""
+        lost_at = self.owners[key].lost_at
+        held = self._is_held(key)
+        return held, held and (lost_at is None or self._clock() - lost_at >= self._takeover_wait_s)
 
     def _released(self, task: TaskEnd, key: str, entry: str | None, clean: bool) -> None:
         owner = self.owners.get(key)
@@ -126,13 +137,13 @@ class Conductor:
         owner.holder = None
         if not clean:
             owner.lost_at = self._clock()
-        elif owner.alone_told:
+        elif owner.told[1]:
             owner.lost_at = None
         waiting = owner.waiting
         if waiting is not None and not waiting.gone:
-            alone = self._known_dead(key)
-            waiting.line.send(words.go([key], alone, {key: entry} if entry and clean else {}))
-            owner.holder, owner.waiting, owner.alone_told = waiting, None, alone
+            standing = self._standing(key)
+            waiting.line.send(words.go([key], *standing, {key: entry} if entry and clean else {}))
+            self._give(key, waiting, standing)
 
     def _lost(self, task: TaskEnd) -> None:
         task.gone = True
@@ -150,10 +161,6 @@ class Conductor:
         for heir in heirs:
             self._grant_all(heir)
 
-    def _known_dead(self, key: str) -> bool:
-        lost_at = self.owners[key].lost_at
-        return self._is_alone(key) and (lost_at is None or self._clock() - lost_at >= self._takeover_wait_s)
-
     # -- once a second ----------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -162,9 +169,11 @@ class Conductor:
             task.line.send(words.ping())
         now = self._clock()
         for key, owner in self.owners.items():
-            if owner.holder is not None and not owner.alone_told and self._known_dead(key):
-                owner.alone_told, owner.lost_at = True, None
-                owner.holder.line.send(words.go([key], True, {}))
+            standing = self._standing(key)
+            if owner.holder is not None and standing > owner.told:
+                owner.told = standing
+                owner.lost_at = None if standing[1] else owner.lost_at
+                owner.holder.line.send(words.go([key], *standing, {}))
             overdue = owner.waiting is not None and owner.holder is not None
             if overdue and now - owner.release_asked > _RELEASE_SECONDS:
                 owner.holder, owner.lost_at = None, now

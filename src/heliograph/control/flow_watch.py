@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from heliograph.replication.generations import Holder
 _log = logging.getLogger(__name__)
 _RENEW_SECONDS = 2.0
 _MAX_BACKOFF_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 5.0
+_LONG_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class FlowWatch:
         """The plan as it was when the flow was first opened: what `--until-caught-up` copies."""
         self.trouble = ""
         self.trouble_since_ms = 0
+        self._look = asyncio.Event()
 
     @property
     def name(self) -> str:
@@ -65,7 +69,7 @@ class FlowWatch:
             wait_s = float(self._engine.takeover_wait_seconds)
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
-        opened = await open_lanes(made, self.planner, self._warm)
+        opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine)
         for sentence in opened.opened:
             _log.warning("%s", sentence)
         changed = self.opened is None or _shape(self.opened) != _shape(opened)
@@ -82,16 +86,29 @@ class FlowWatch:
             if self.opened is None:
                 pause = backoff
                 backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
+            elif self.opened.refused or self.trouble:
+                pause = min(_LOOK_AGAIN_SECONDS, float(self.settings.refresh_topics_interval_s))
             elif self.settings.refresh_topics_enabled:
-                pause = float(self.settings.refresh_topics_interval_s) if not self.trouble else min(5.0, backoff)
+                pause = float(self.settings.refresh_topics_interval_s)
             else:
-                return
-            await asyncio.sleep(pause)
+                pause = _LONG_SECONDS
+            await self._until_look(pause)
             try:
                 await self.open(await self.discover())
                 backoff = 1.0
             except (ConfigError, SetupError, HeliographError, TimeoutError) as error:
                 self._settle(str(error) or "a cluster did not answer in time")
+
+    def look_soon(self) -> None:
+        """A lane met something that the plan does not know yet: another topic id, a smaller limit."""
+        self._look.set()
+
+    async def _until_look(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, _LOOK_AGAIN_SECONDS))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds - _LOOK_AGAIN_SECONDS)):
+                await self._look.wait()
+        self._look.clear()
 
     async def keep_tenure(self, on_lost: Callable[[], None]) -> None:
         while True:

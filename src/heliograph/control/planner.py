@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import ConfigError
+from heliograph.errors import ConfigError, HeliographError, LaneParked
 from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import open_generations, transactional_id
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.fetch import ReadLimits
+from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import FlowRules, Warm, wall_ms
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.topics import Topic
@@ -191,8 +194,11 @@ def flow_rules(plan: FlowPlan) -> FlowRules:
     )
 
 
-async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> OpenedFlow:
-    """Every lane's generation: the ledger's, or one that is claimed now (P1.4), many at a time."""
+async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: bool = True) -> OpenedFlow:
+    """Every lane's generation: the ledger's, or one that is claimed now (P1.4), many at a time.
+
+    `held`: no other run holds the flow; without that a lane whose rule changed is refused for now.
+    """
     settings = plan.settings
     ledger = warm.ledger(settings.target)
     book = await ledger.refresh()
@@ -206,6 +212,11 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> Opened
                 entries[lane.id.key] = entry
             case Refused(reason):
                 refused[lane.id.key] = reason
+            case New(previous=previous) as found if found.needs_drain and previous is not None and not lane.compacted:
+                try:
+                    new.append((lane, await _exact(plan, warm, lane, found, held)))
+                except HeliographError as error:
+                    refused[lane.id.key] = f"the rule changed, and the exact position is not known yet: {error}"
             case New() as found:
                 new.append((lane, found))
     opened: list[str] = []
@@ -230,6 +241,17 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm) -> Opened
             f"{lane.id.key}: generation {found.generation} ({found.reason})" for lane, found in new if found.generation
         ]
     return OpenedFlow(plan, entries, refused, tuple(opened))
+
+
+async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool) -> New:
+    """P7: a new rule begins exactly where the old one ended, so the old one is attached first, with nobody writing by it."""
+    if not held:
+        raise LaneParked("another run may still write by the old rule")
+    assert found.previous is not None  # noqa: S101  the caller looked
+    previous = found.previous
+    attacher = Attacher(warm.client(plan.settings.source), warm.client(plan.settings.target), plan.expiration_ms)
+    start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", wall_ms())
+    return replace(found, previous=replace(previous, source_next=start.source_next))
 
 
 def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Mapping[Partition, int]) -> LedgerEntry:
@@ -267,9 +289,24 @@ async def _written_by(warm: Warm, plan: FlowPlan, producer_id: int, lanes: list[
         states = await client.producers(node, [(lane.remote_topic, lane.id.partition) for lane in here])
         for lane in here:
             state = states.get((lane.remote_topic, lane.id.partition))
-            if isinstance(state, Mapping) and producer_id in state:
+            remembered = isinstance(state, Mapping) and producer_id in state
+            if remembered or await _ends_with(client, node, lane, producer_id):
                 found.add(lane.id)
     return found
+
+
+async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int) -> bool:
+    """The remote partition's last batch is of this producer, whom its leader may have forgotten."""
+    name = (lane.remote_topic, lane.id.partition)
+    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
+    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
+    if end <= start:
+        return False
+    log = Log(lane.remote_topic, lane.target_topic_id, lane.id.partition, node)
+    async for seen in read_range(client, log, end - 1, end, committed=False):
+        if seen.header.producer_id == producer_id:
+            return True
+    return False
 
 
 def _start(plan: FlowPlan, lane: Lane, found: New) -> int:

@@ -121,7 +121,7 @@ class Replicator:
         clock = self.clock.monotonic
         wait_s = float(self.settings.engine.takeover_wait_seconds)
         token = uuid.uuid4().hex
-        conductor = Conductor(token, wait_s, clock, self.board.take, self._is_alone)
+        conductor = Conductor(token, wait_s, clock, self.board.take, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
         epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
         epochs.address, epochs.token = ("127.0.0.1" if local else platform.node(), port), token
@@ -171,7 +171,8 @@ class Replicator:
         for watch in self.watches:
             if watch.tenure is not None:
                 with contextlib.suppress(Exception):  # leaving: a target out of reach must not keep us
-                    await asyncio.wait_for(watch.tenure.release(), 1.5)
+                    async with asyncio.timeout(1.5):
+                        await watch.tenure.release()
             watch.close()
         self._warm.close()
         await self.engine.stop()
@@ -210,7 +211,7 @@ class Replicator:
         }
         return Work(tuple(lanes), until, clusters, flows)
 
-    def _is_alone(self, key: str) -> bool:
+    def _is_held(self, key: str) -> bool:
         for watch in self.watches:
             if key.startswith(f"{watch.name}/"):
                 return watch.tenure is not None and watch.tenure.is_mine
@@ -227,6 +228,7 @@ class Replicator:
                 if view.row.get("finished"):
                     self._done.add(key)
             self._weigh()
+            self._look_where_parked()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
             each_second()
             if self.options.until_caught_up and self._all_done():
@@ -246,6 +248,13 @@ class Replicator:
             carried = view.totals.bytes - self._carried.get(key, 0)
             self._carried[key] = view.totals.bytes
             self._loads[lane] = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
+
+    def _look_where_parked(self) -> None:
+        """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
+        for watch in self.watches:
+            lanes = (view.row for key, view in self.board.lanes.items() if key.startswith(f"{watch.name}/"))
+            if any(row["state"] == "parked" for row in lanes):
+                watch.look_soon()
 
     def _all_done(self) -> bool:
         if any(watch.opened is None for watch in self.watches):

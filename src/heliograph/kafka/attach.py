@@ -41,6 +41,14 @@ class NotCountable(LaneParked):
     """The target has more of ours than the entry says, and this source may not be counted (P8.1)."""
 
 
+class PositionLost(LaneParked):
+    """The source lost what lies around our position (retention): it goes on where the source begins, and says so (P9)."""
+
+    def __init__(self, reason: str, begins: int) -> None:
+        super().__init__(reason)
+        self.begins = begins
+
+
 class NewerGeneration(LaneParked):
     """The target knows a later epoch than our entry: the ledger must be read again."""
 
@@ -78,10 +86,14 @@ class Attacher:
         match distance(entry, found.sequence):
             case Ahead(records) | Behind(records) if records and lane.compacted:
                 raise NotCountable(f"{records} records lie between the ledger and the target of a compacted source")
+            case Ahead(records) if records and source.log_start > entry.source_next:
+                position = await self._search(lane, source, target, entry, position)
             case Ahead(records):
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):
                 position = await self._walk_back(source, entry, tail, records, read_committed)
+                entry = _moved(entry, position, found.sequence, entry.target_next - records)
+                records = 0
         if not found.had_state and not records and entry.sequence_next:
             position = await self._before(source, position)
         if position.last is not None:
@@ -89,7 +101,7 @@ class Attacher:
         timestamp = remembered.last_timestamp if remembered is not None else -1
         expected = expected_offset(entry, tail, records)
         return Start(
-            entry=entry if expected is None else _confirmed(entry, position, found.sequence, expected),
+            entry=entry if expected is None else _moved(entry, position, found.sequence, expected),
             source_next=position.offset,
             source_epoch=position.epoch,
             sequence=found.sequence,
@@ -170,9 +182,9 @@ class Attacher:
     async def _walk(self, source: Side, begin: _Position, records: int) -> _Position:
         """P2.5: `records` records from `begin`, by the lane's rule; what the target has beyond the ledger's entry."""
         if source.log_start > begin.offset:
-            raise LaneParked(
-                f"the source begins at {source.log_start}, after the ledger's position {begin.offset}: "
-                f"the {records} records written since cannot be counted"
+            raise PositionLost(
+                f"the source begins at {source.log_start}, after the position {begin.offset} to count from",
+                source.log_start,
             )
         left = records
         offset, epoch, last = begin.offset, begin.epoch, None
@@ -191,6 +203,22 @@ class Attacher:
             if left == 0:
                 return _Position(offset, epoch, last, begin.committed)
         raise LaneParked(f"the target has {left} records more than the source below {source.end}")
+
+    async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: _Position) -> _Position:
+        """P2.5 where the source no longer has what would be counted: look for the target's last record of ours in it."""
+        ours = await self._last_of_ours(target, entry)
+        if ours is not None:
+            last = ours.header.base_offset + ours.header.last_offset_delta
+            wanted = _comparable(lane, record_at(ours.data, last))
+            async for seen in read_range(
+                self._source, source.log, source.log_start, source.end, committed=begin.committed
+            ):
+                if seen.dropped is None and (place := _place_of(lane, seen, wanted)) is not None:
+                    return _Position(place + 1, seen.header.leader_epoch, seen, begin.committed)
+        raise PositionLost(
+            f"the source begins at {source.log_start}, after the ledger's position {entry.source_next}",
+            source.log_start,
+        )
 
     async def _walk_back(
         self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, committed: bool
@@ -226,8 +254,7 @@ class Attacher:
         wanted = record_at(position.last.data, position.before())
         header = ours.header
         there = record_at(ours.data, header.base_offset + header.last_offset_delta)
-        begin = 1 if lane.target_append_time else 0  # the target's own clock stands in place of the timestamp
-        if wanted[begin:] != there[begin:]:
+        if _comparable(lane, wanted) != _comparable(lane, there):
             raise LaneParked(
                 f"attach disproved: the target's last record of this lane (offset "
                 f"{header.base_offset + header.last_offset_delta}) is not the source's record {position.before()}"
@@ -269,8 +296,21 @@ class _Position:
         return max(offset for offset in _offsets_of(self.last) if offset < self.offset)
 
 
-def _confirmed(entry: LedgerEntry, position: _Position, sequence: int, target_next: int) -> LedgerEntry:
-    """The entry moved on to where the target's high watermark is: as good as an acknowledgement (unlike a leader's memory,
+def _comparable(lane: Lane, record: tuple[object, ...]) -> tuple[object, ...]:
+    """A record as both sides must show it; on a LogAppendTime target its own clock stands in place of the timestamp."""
+    return record[1:] if lane.target_append_time else record
+
+
+def _place_of(lane: Lane, seen: Seen, wanted: tuple[object, ...]) -> int | None:
+    """The last offset in a batch whose record is `wanted`."""
+    for offset in reversed(_offsets_of(seen)):
+        if _comparable(lane, record_at(seen.data, offset)) == wanted:
+            return offset
+    return None
+
+
+def _moved(entry: LedgerEntry, position: _Position, sequence: int, target_next: int) -> LedgerEntry:
+    """The entry moved to where the target's high watermark is: as good as an acknowledgement (unlike a leader's memory,
     which holds records that are not replicated yet, case 1c)."""
     return replace(
         entry,

@@ -49,14 +49,17 @@ class Connection:
         loop = asyncio.get_running_loop()
         sock: socket.socket | None = None
         try:
-            found = await asyncio.wait_for(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), timeout_s)
+            # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.
+            async with asyncio.timeout(timeout_s):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             family, kind, proto, _, address = found[0]
             sock = socket.socket(family, kind, proto)
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER_BYTES)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-            await asyncio.wait_for(loop.sock_connect(sock, address), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await loop.sock_connect(sock, address)
             connection = cls(sock, name, timeout_s)
             await connection._learn_versions()
             return connection

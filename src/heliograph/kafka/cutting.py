@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.lane import Chunk, Failure, LaneRun, Outgoing
+from heliograph.model.lanes import Identity
 from heliograph.wire.aborted import CommittedView
 from heliograph.wire.fetch_codec import FetchedPartition
-from heliograph.wire.rebuild import CorruptBatch, Rebuilder, RecordTooLarge
+from heliograph.wire.rebuild import CorruptBatch, Rebuilder, Rebuilt, RecordTooLarge
 from heliograph.wire.record_batch import BatchHeader, restamp, walk
 
 SMALL = "small"
@@ -61,7 +62,7 @@ class Cutter:
             return "gap"
         if header.base_offset < run.fetch_offset:
             return "begins earlier"
-        if header.size > run.lane.max_batch_bytes:
+        if header.size > run.max_bytes:
             return "too large"
         if header.is_append_time and not run.lane.target_append_time:
             return "append time"
@@ -97,11 +98,8 @@ class Cutter:
             return
         assert run.start is not None  # noqa: S101  a lane is read after begin()
         identity = run.start.entry.identity
-        rebuilder = Rebuilder(
-            identity.producer_id, identity.producer_epoch, run.lane.max_batch_bytes, self._merge_target
-        )
         try:
-            rebuilt = rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence)
+            rebuilt = self._rebuild(run, pending, identity)
         except CorruptBatch as error:
             run.fail(Failure(2, str(error), finding="corrupt"))
             return
@@ -136,6 +134,18 @@ class Cutter:
                     raw=False,
                 )
             )
+
+    def _rebuild(self, run: LaneRun, pending: _Pending, identity: Identity) -> list[Rebuilt]:
+        while True:
+            rebuilder = Rebuilder(identity.producer_id, identity.producer_epoch, run.max_bytes, self._merge_target)
+            try:
+                return rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence)
+            except RecordTooLarge as error:
+                if run.max_bytes >= run.lane.max_batch_bytes or error.size > run.lane.max_batch_bytes:
+                    raise
+                run.max_bytes = (
+                    error.size
+                )  # our guess after a refusal was too small for this record: let the target judge
 
 
 class _Pending:

@@ -115,10 +115,13 @@ class LaneRun:
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused_at = -1
+        self.refused_bytes = 0
+        self.max_bytes = lane.max_batch_bytes
+        """What the target takes: its config, or less where it has refused a batch as too large since."""
         self.latency_ms: list[float] = []
         self._may_pipeline = False
         self._confirmed = False
-        self._last_sent_ts = 0
+        self._last_sent_ts = self._last_acked_ts = 0
         self._parked = ("", 0)
         self._anchors: list[tuple[int, int]] = []
         self._anchored_ms = 0
@@ -141,7 +144,7 @@ class LaneRun:
         self.stopped.clear()
         self._may_pipeline = False
         self._confirmed = start.target_next is not None
-        self._last_sent_ts = 0
+        self._last_sent_ts = self._last_acked_ts = 0
         self.counts.attaches += 1
         self.become(LaneState.FOLLOWING, "", now_ms)
 
@@ -219,7 +222,10 @@ class LaneRun:
     def _fresh(self, timestamp: int, now_ms: int) -> bool:
         return is_guarded(timestamp, now_ms, self._expiration_ms, self.lane.target_append_time)
 
-    def take(self) -> Outgoing:
+    def take(self, now_ms: int) -> Outgoing:
+        if not self.in_flight and not self._fresh(self._last_acked_ts, now_ms):
+            # The target may have forgotten an idle lane: again one at a time until it answers (P3.2, case 9b).
+            self._may_pipeline = False
         item = self.queue.popleft()
         self.in_flight.append(item)
         self._last_sent_ts = item.max_timestamp
@@ -239,6 +245,7 @@ class LaneRun:
             if answer.error_code:
                 self.counts.refused += 1
                 self.refused_at = item.source_first
+                self.refused_bytes = item.size
                 self.fail(Failure(answer.error_code, message))
             else:
                 self._acknowledge(item, answer.base_offset, now_ms)
@@ -277,6 +284,7 @@ class LaneRun:
             anchors=tuple(self._anchors),
         )
         self._may_pipeline = True
+        self._last_acked_ts = item.max_timestamp
         self._confirmed = True
         self._parked = ("", 0)
         self._count(item, now_ms)

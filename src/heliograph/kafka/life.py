@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
-from heliograph.kafka.attach import NewerGeneration, NotCountable
+from heliograph.kafka.attach import NewerGeneration, NotCountable, PositionLost
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.lane import Failure, LaneRun, Start
@@ -29,6 +29,8 @@ _LOOK_AGAIN_SECONDS = 5.0
 _CALM_SECONDS = 10.0
 _YIELD_MAX_SECONDS = 10.0
 _OUT_OF_ORDER = 45
+_TOO_LARGE = (10, 18)
+_SMALLEST_PIECE = 1024
 _UNREACHABLE_MAX_MS = 4_000
 
 
@@ -41,6 +43,7 @@ class LaneLife:
         self._rules = rules
         self._allowed = asyncio.Event()
         self._alone = asyncio.Event()
+        self._held = False
         self._leaving = asyncio.Event()
         self._handed: LedgerEntry | None = None
         self._tries: dict[int | None, int] = {}
@@ -57,9 +60,10 @@ class LaneLife:
 
     # -- told from outside ------------------------------------------------------------------------------------------
 
-    def allow(self, alone: bool, entry: LedgerEntry | None) -> None:
+    def allow(self, held: bool, alone: bool, entry: LedgerEntry | None) -> None:
         if entry is not None:
             self._handed = entry
+        self._held = self._held or held
         if alone:
             self._alone.set()
         self._allowed.set()
@@ -96,6 +100,8 @@ class LaneLife:
             if not await self._may_carry(start):
                 return None
             return start
+        except PositionLost as error:
+            await self._lose_position(error)
         except (NewerGeneration, NotCountable) as error:
             await self._pause(LaneState.WAITING, str(error), soon=self._count(None) <= 3)
         except LaneParked as error:
@@ -111,6 +117,14 @@ class LaneLife:
         return None
 
     async def _entry(self) -> LedgerEntry:
+        entry = await self._find_entry()
+        if (entry.rule.isolation == "read_committed") != self._rules.read_committed:
+            raise LaneParked(
+                f"generation {entry.generation} counts by {entry.rule.isolation}, this flow by another rule (P7)"
+            )
+        return entry
+
+    async def _find_entry(self) -> LedgerEntry:
         """The position to attach from: handed over, our own last one, or the ledger's; on compacted sources a new generation."""
         run = self.run
         if self._handed is not None:
@@ -164,14 +178,18 @@ class LaneLife:
     async def _may_carry(self, start: Start) -> bool:
         """P5: race only where the broker guards; else wait until the last attempt is known dead, then attach anew."""
         run = self.run
-        if start.guarded:
-            # On a compacted source the fresh epoch fences the last attempt with the first append (P8.3).
-            self.guard = Guard.FENCED if run.lane.compacted else Guard.BROKER
+        if start.guarded and not run.lane.compacted:
+            self.guard = Guard.BROKER
+            return True
+        if start.guarded and self._held:
+            # The fresh epoch fences the last attempt with the first append (P8.3); another run would fence us in turn.
+            self.guard = Guard.FENCED
             return True
         self.guard = Guard.EXCLUSIVE
         if self._alone.is_set():
             return True
-        why = "the target keeps no memory of this lane: waiting until the last attempt is known dead"
+        cause = "the source is compacted" if run.lane.compacted else "the target keeps no memory of this lane"
+        why = f"{cause}: waiting until the last attempt is known dead"
         run.become(LaneState.WAITING, why, _now_ms())
         try:
             async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
@@ -237,13 +255,21 @@ class LaneLife:
             # A request outlives its connection, and nothing but time keeps the target from taking it twice (5f).
             await self._pause(LaneState.WAITING, failure.message, seconds=self._slot.plan.settings.takeover_wait_s)
             return
-        over = bool(reaction.tries) and tries > reaction.tries
-        match reaction.action:
+        if failure.code in _TOO_LARGE and self.run.refused_bytes // 2 >= _SMALLEST_PIECE:
+            self.run.max_bytes = self.run.refused_bytes // 2  # its config changed since we read it: smaller pieces
+            tries = 1
+        if bool(reaction.tries) and tries > reaction.tries:
+            await self._pause(LaneState.PARKED, failure.message)
+        else:
+            await self._act(reaction.action, failure, tries)
+
+    async def _act(self, action: Action, failure: Failure, tries: int) -> None:
+        match action:
             case Action.PARK | Action.TOPIC_CHANGED:
                 await self._pause(LaneState.PARKED, failure.message)
-            case _ if over:
-                await self._pause(LaneState.PARKED, failure.message)
-            case Action.ATTACH | Action.NO_STATE | Action.CHECK_LEDGER:
+            case Action.CHECK_LEDGER:
+                await self._check_ledger(failure)
+            case Action.ATTACH | Action.NO_STATE:
                 await self._pause(LaneState.WAITING, failure.message, soon=tries <= 3)
             case Action.BACKOFF_ATTACH:
                 await self._pause(LaneState.WAITING, failure.message)
@@ -252,6 +278,21 @@ class LaneLife:
             case Action.RECORD_PATH:
                 self.run.record_path_once.add(self.run.refused_at)
                 self.notes.append(f"{failure.message}: trying the record path")
+
+    async def _check_ledger(self, failure: Failure) -> None:
+        """E47: with a later generation in the ledger this attempt is a zombie, and leaves (P4)."""
+        run = self.run
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        try:
+            latest = (await ledger.refresh()).latest(run.lane.id)
+        except HeliographError as error:
+            await self._pause(LaneState.WAITING, str(error))
+            return
+        if latest is not None and run.acked is not None and latest.generation > run.acked.generation:
+            self.notes.append(f"fenced by generation {latest.generation}: another attempt carries this lane")
+            self.leave()
+            return
+        await self._pause(LaneState.PARKED, f"identity conflict: {failure.message}")
 
     async def _yield_to_other(self, failure: Failure) -> None:
         """P5.1: somebody else's records came first. Attach at once; if it happens again, let the other one carry the lane."""
@@ -278,23 +319,30 @@ class LaneLife:
             if begins is None or ends is None:
                 await self._pause(LaneState.WAITING, failure.message)
             elif position < begins:
-                await self._skip_loss(begins, begins - position)
+                await self._skip_loss(run.acked or start.entry, begins, str(begins - position))
             elif position > ends:
                 reason = f"the source ends at {ends}, before the position {position} (on.source.reset = fail)"
                 await self._pause(LaneState.PARKED, reason)
         except HeliographError as error:
             await self._pause(LaneState.WAITING, str(error))
 
-    async def _skip_loss(self, begins: int, lost: int) -> None:
+    async def _lose_position(self, error: PositionLost) -> None:
+        """The last attempt's position cannot be found again: go on where the source begins (on.data.loss = continue)."""
+        try:
+            entry = await self._find_entry()
+            await self._skip_loss(entry, error.begins, f"up to {error.begins - entry.source_next}")
+        except HeliographError as trouble:
+            await self._pause(LaneState.WAITING, str(trouble))
+
+    async def _skip_loss(self, entry: LedgerEntry, begins: int, lost: str) -> None:
         run = self.run
-        assert run.acked is not None  # noqa: S101  the lane was following
         ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
         wanted = replace(
-            run.acked,
-            generation=run.acked.generation + 1,
+            entry,
+            generation=entry.generation + 1,
             identity=await self._fresh_identity(),
             source_start=begins,
-            target_start=run.acked.target_next,
+            target_start=entry.target_next,
             source_next=begins,
             source_epoch=-1,
             sequence_next=0,

@@ -121,7 +121,7 @@ class TargetWriter:
                 continue
             if chosen and (size + run.queue[0].size > _REQUEST_BYTES or len(chosen) >= _REQUEST_LANES):
                 break
-            item = run.take()
+            item = run.take(now_ms)
             size += item.size
             chosen.append(run)
             lane = run.lane

@@ -126,11 +126,16 @@ class Slot:
 
     # -- what the task tells it -------------------------------------------------------------------------------------
 
-    def go(self, keys: Iterable[str], alone: bool, entries: Mapping[str, LedgerEntry]) -> None:
-        """These lanes have no other carrier that is known to live. `alone`: the last one is known dead."""
+    def go(
+        self, keys: Iterable[str], alone: bool, entries: Mapping[str, LedgerEntry], held: bool | None = None
+    ) -> None:
+        """These lanes have no other carrier that is known to live.
+
+        `held`: no other run holds their flow. `alone`: besides, the last attempt is known dead.
+        """
         for key in keys:
             if key in self.lives:
-                self.lives[key].allow(alone, entries.get(key))
+                self.lives[key].allow(alone if held is None else held, alone, entries.get(key))
 
     def release(self, keys: Iterable[str]) -> None:
         """Drain these lanes; each reports itself released when its position is in the ledger."""
@@ -144,6 +149,15 @@ class Slot:
     # -- running ----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        try:
+            await self._carry()
+        finally:
+            for reader in self._readers.values():
+                await reader.close()
+            for writer in self._writers.values():
+                await writer.close()
+
+    async def _carry(self) -> None:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(life.live()) for life in self.lives.values()]
             keeper = group.create_task(self._keep_house())
@@ -152,10 +166,6 @@ class Slot:
         with contextlib.suppress(HeliographError, TimeoutError):  # the next attempt counts from an older entry
             async with asyncio.timeout(_LAST_WRITE_SECONDS):
                 await self.write_ledger()
-        for reader in self._readers.values():
-            await reader.close()
-        for writer in self._writers.values():
-            await writer.close()
 
     async def prepare(self) -> None:
         """Open what the lanes will need, so that a hand-over costs a few round trips and no connection."""

@@ -86,7 +86,8 @@ def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | Rea
     """P2.3 a to d, as far as the leader's memory answers it."""
     known = tail.remembered
     if known is None:
-        return ReadTail(max(tail.log_start, entry.target_next))
+        # A target that ends before the ledger's position lost what it had acknowledged: look at all that is left.
+        return ReadTail(tail.log_start if tail.end < entry.target_next else max(tail.log_start, entry.target_next))
     if known.epoch > entry.identity.producer_epoch:
         return AskLedger(known.epoch)
     if known.epoch < entry.identity.producer_epoch:
@@ -110,6 +111,11 @@ def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatc
         # Never by count: the cleaner may leave our last batch empty, its lastOffsetDelta stays (case 4c).
         sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
         return NextSequence(sequence, False, "the last batch of ours in the target's log")
+    if tail.end < entry.target_next:
+        return Park(
+            f"the target ends at {tail.end} and has nothing of this lane any more, {entry.target_next} was acknowledged: "
+            "it lost records (on.target.loss); delete the remote topic to copy again"
+        )
     if tail.end == entry.target_next or tail.log_start <= entry.target_next:
         return NextSequence(entry.sequence_next, False, "nothing of ours after the ledger's position")
     return Park(
@@ -142,5 +148,8 @@ def guard_margin_ms(expiration_ms: int) -> int:
 
 
 def expected_offset(entry: LedgerEntry, tail: TargetTail, ahead: int) -> int | None:
-    """P2.7: where the next record must land; None where somebody else's records may lie between."""
+    """P2.7: where the next record must land; None where somebody else's records may lie between.
+
+    `ahead` is negative where the target went back.
+    """
     return tail.end if tail.end == entry.target_next + ahead else None

@@ -87,7 +87,8 @@ class Task:
         slot = Slot(self._order.plan, self._warm, self._attempt)
         try:
             host, port = self._order.host, self._order.port
-            self._line = await asyncio.wait_for(Line.dial(host, port), SILENCE_SECONDS)
+            async with asyncio.timeout(SILENCE_SECONDS):
+                self._line = await Line.dial(host, port)
         except (OSError, TimeoutError):
             self._line = None
         helpers = [asyncio.create_task(self._talk(slot)), asyncio.create_task(self._watch(slot))]
@@ -116,14 +117,15 @@ class Task:
         with contextlib.suppress(
             HeliographError, TimeoutError
         ):  # attach meets the same trouble and says so, lane by lane
-            await asyncio.wait_for(slot.prepare(), SILENCE_SECONDS)
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await slot.prepare()
         line.send(words.ready(keys))
         while (message := await line.receive()) is not None:
             self._heard = time.monotonic()
             match message["kind"]:
                 case "go":
                     entries = {key: _entry(text) for key, text in message["entries"].items()}
-                    slot.go(message["lanes"], message["alone"], entries)
+                    slot.go(message["lanes"], message["alone"], entries, message["held"])
                 case "release":
                     slot.release(message["lanes"])
                 case "stop":

@@ -53,7 +53,8 @@ class Engine:
         if runner is None:
             return {}
         try:
-            return await asyncio.wait_for(asyncio.to_thread(runner.status), 5)
+            async with asyncio.timeout(5):
+                return await asyncio.to_thread(runner.status)
         except Exception:  # noqa: BLE001  whatever a dying JVM raises: the watchdog deals with it
             return {}
 

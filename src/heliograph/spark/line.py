@@ -36,8 +36,9 @@ def released(lane: str, entry: str | None, clean: bool) -> Message:
     return {"kind": "released", "lane": lane, "entry": entry, "clean": clean}
 
 
-def go(lanes: Sequence[str], alone: bool, entries: Mapping[str, str]) -> Message:
-    return {"kind": "go", "lanes": list(lanes), "alone": alone, "entries": dict(entries)}
+def go(lanes: Sequence[str], held: bool, alone: bool, entries: Mapping[str, str]) -> Message:
+    """`held`: no other run holds the flow. `alone`: besides, the last attempt is known dead."""
+    return {"kind": "go", "lanes": list(lanes), "held": held, "alone": alone, "entries": dict(entries)}
 
 
 def release(lanes: Sequence[str]) -> Message:
