@@ -13,6 +13,8 @@ from heliograph.replication.attach import (
     Behind,
     NextSequence,
     OurBatch,
+    Park,
+    ReadTail,
     Remembered,
     TargetTail,
     distance,
@@ -72,6 +74,32 @@ def test_memory_and_headers_come_to_the_same_next_sequence(first: int, counts: l
     assert remembered.sequence == read.sequence == sequence
     assert distance(here, sequence) == Ahead(sum(counts))
     assert expected_offset(here, TargetTail(0, offset, None), sum(counts)) == offset
+
+
+@given(SEQUENCES, st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.data())
+def test_a_target_that_lost_its_end_is_found_at_what_is_left_or_parks(
+    first: int, counts: list[int], data: st.DataObject
+) -> None:
+    """However many of the last batches are gone, the lane goes on right behind the last one left, or not at all."""
+    here = replace(ENTRY, sequence_next=(first + sum(counts)) % WRAP, target_next=100 + sum(counts))
+    left = data.draw(st.integers(0, len(counts) - 1))
+    batches = []
+    sequence, offset = first, 100
+    for count in counts[:left]:
+        batches.append(OurBatch(offset, sequence, count - 1))
+        sequence, offset = (sequence + count) % WRAP, offset + count
+    tail = TargetTail(100, offset, None)
+    lost = sum(counts[left:])
+    assert next_in_sequence(here, tail) == ReadTail(100)
+    found = next_by_headers(here, tail, batches)
+    if not batches:
+        assert isinstance(found, Park)
+        return
+    assert isinstance(found, NextSequence)
+    assert found.sequence == sequence
+    assert not found.had_state
+    assert distance(here, sequence) == Behind(lost)
+    assert expected_offset(here, tail, -lost) == offset
 
 
 @given(SEQUENCES, st.lists(st.integers(1, 2**20), max_size=10))

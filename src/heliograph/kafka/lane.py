@@ -294,7 +294,7 @@ class LaneRun:
         anchors = self._anchors
         if anchors and anchors[-1][1] - anchors[-1][0] == target - source:
             return
-        if anchors and now_ms - self._anchored_ms < _ANCHOR_MS:
+        if len(anchors) > 1 and now_ms - self._anchored_ms < _ANCHOR_MS:
             anchors[-1] = (source, target)
             return
         anchors.append((source, target))

@@ -117,6 +117,6 @@ def send_all(run: LaneRun, now_ms: int = NOW) -> int:
     """Take as much as the lane lets go; how many batches that was."""
     taken = 0
     while run.can_send(now_ms):
-        run.take()
+        run.take(now_ms)
         taken += 1
     return taken

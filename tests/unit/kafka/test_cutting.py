@@ -187,6 +187,78 @@ def test_a_batch_as_large_as_the_limit_is_forwarded() -> None:
     assert item.raw
 
 
+def test_after_a_refusal_as_too_large_the_guess_counts_and_not_the_lanes_limit() -> None:
+    run = reading(lane(max_batch_bytes=1 << 20))
+    run.max_bytes = 2500
+    items = cut(run, [dense(100, 10), dense(110, 2)])
+    assert [item.raw for item in items[-1:]] == [True], "what is within the guess goes as it is"
+    pieces = items[:-1]
+    assert len(pieces) >= 3
+    assert all(not item.raw and item.size <= 2500 for item in pieces)
+    assert sum(item.count for item in pieces) == 10
+    assert run.counts.rebuilt == {"too large": 1}
+    assert run.max_bytes == 2500
+
+
+def test_a_batch_as_large_as_the_guess_is_forwarded() -> None:
+    source = dense(100, 10)
+    run = reading()
+    run.max_bytes = len(source)
+    [item] = cut(run, [source])
+    assert item.raw
+
+
+def test_one_byte_over_the_guess_is_split() -> None:
+    source = dense(100, 10)
+    run = reading()
+    run.max_bytes = len(source) - 1
+    items = cut(run, [source])
+    assert len(items) == 2
+    assert [item.raw for item in items] == [False, False]
+
+
+def test_a_merge_stays_below_the_guess() -> None:
+    run = reading()
+    run.max_bytes = 400
+    items = cut(run, [small(100 + i) for i in range(40)])
+    assert sum(item.count for item in items) == 40
+    assert all(item.size <= 400 for item in items)
+
+
+def test_a_record_over_the_guess_raises_it_and_the_target_judges() -> None:
+    run = reading(lane(max_batch_bytes=10_000))
+    run.max_bytes = 1000
+    records = [Rec(100, NOW, b"a", bytes(100)), Rec(101, NOW, b"b", bytes(3000)), Rec(102, NOW, b"c", bytes(100))]
+    items = cut(run, [write_batch(records)])
+    assert run.failure is None
+    assert [rec.key for item in items for rec in read_with_aiokafka(bytes(item.data))] == [b"a", b"b", b"c"]
+    assert 3000 < run.max_bytes < 3200
+    assert max(item.size for item in items) == run.max_bytes, "no larger than that record needs"
+    assert [item.sequence for item in items] == [40 + sum(item.count for item in items[:i]) for i in range(len(items))]
+    assert run.counts.rebuilt == {"too large": 1}
+
+
+def test_the_guess_rises_to_the_largest_record_of_the_batch() -> None:
+    run = reading(lane(max_batch_bytes=10_000))
+    run.max_bytes = 1000
+    records = [Rec(100 + i, NOW, b"k", bytes(size)) for i, size in enumerate((2000, 5000, 4000))]
+    items = cut(run, [write_batch(records)])
+    assert run.failure is None
+    assert sum(item.count for item in items) == 3
+    assert 5000 < run.max_bytes < 5200
+
+
+def test_a_record_over_the_lanes_own_limit_is_a_fault_whatever_the_guess() -> None:
+    run, pool = reading(lane(max_batch_bytes=3000)), Pool()
+    run.max_bytes = 1000
+    cut(run, [write_batch([Rec(100, value=bytes(5000))])], pool=pool)
+    assert run.failure is not None
+    assert (run.failure.code, run.failure.finding) == (10, "record")
+    assert run.max_bytes == 1000
+    assert not run.queue
+    assert pool.out == 0
+
+
 def test_append_time_is_written_into_the_records_of_a_target_with_create_time() -> None:
     run = reading()
     [item] = cut(run, [dense(100, 10, shape=Shape(attributes=APPEND_TIME, max_timestamp=NOW + 99))])
@@ -357,7 +429,7 @@ def test_a_buffer_is_held_by_its_batches_until_they_are_acknowledged() -> None:
     assert pool.out == 1
     base = 40
     while run.queue:
-        item = run.take()
+        item = run.take(NOW)
         run.answered(answer(base), "", NOW)
         base += item.count
     assert pool.out == 0

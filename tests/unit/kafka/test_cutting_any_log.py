@@ -136,6 +136,7 @@ def contents(records: list[Rec]) -> list[tuple[object, ...]]:
     begin=st.integers(0, 6),
     sequence=st.one_of(st.integers(0, 50), st.integers(WRAP - 30, WRAP - 1)),
     merge=st.sampled_from(((0, 1 << 20), (200, 1 << 20), (4096, 400))),
+    guess=st.sampled_from((LIMIT, LIMIT, 350, 200, 1)),
 )
 def test_what_is_pushed_is_what_was_committed(
     events: list[Event],
@@ -143,13 +144,16 @@ def test_what_is_pushed_is_what_was_committed(
     begin: int,
     sequence: int,
     merge: tuple[int, int],
+    guess: int,
 ) -> None:
+    """`guess` is what a refusal as too large left behind: a small one costs batches, never a record."""
     stored, aborted = write_log(events, first=1000)
     if not stored:
         return
     end = stored[-1].next
     start = min(1000 + begin, end - 1)
     run = following(entry(source_next=start, target_next=0, sequence_next=sequence), on=lane(max_batch_bytes=LIMIT))
+    run.max_bytes = guess
     cutter, pool = Cutter(True, *merge), Pool()
     sent: list[Outgoing] = []
     rounds = 0
@@ -163,7 +167,7 @@ def test_what_is_pushed_is_what_was_committed(
         assert run.failure is None
         assert run.fetch_offset > before, "every answer with a whole batch moves the position"
         while run.queue:
-            sent.append(run.take())
+            sent.append(run.take(NOW))
             sent[-1].data = bytes(sent[-1].data)  # the buffer goes back with the answer
             run.answered(answer(sum(item.count for item in sent[:-1])), "", NOW)
         rounds += 1
@@ -173,6 +177,7 @@ def test_what_is_pushed_is_what_was_committed(
     assert pool.out == 0
     assert run.position() == end
     assert run.counts.records == len(expected)
+    assert guess <= run.max_bytes <= LIMIT
 
 
 def check_numbers(sent: list[Outgoing], sequence: int, expected: list[Rec]) -> None:

@@ -9,14 +9,30 @@ import pytest
 
 from heliograph.kafka.lane import Failure, LaneRun, Start
 from heliograph.model.lanes import LaneState, LedgerEntry
-from tests.unit.kafka.lanes import NOW, OLD, Pool, answer, batch, entry, following, lane, push, send_all, start
+from tests.unit.kafka.lanes import (
+    DAY_MS,
+    NOW,
+    OLD,
+    Pool,
+    answer,
+    batch,
+    entry,
+    following,
+    lane,
+    push,
+    send_all,
+    start,
+)
+
+HOUR_MS = 3_600_000
+SECOND_MS = 1_000
 
 
-def acknowledged(run: LaneRun, base: int) -> None:
+def acknowledged(run: LaneRun, base: int, now_ms: int = NOW) -> None:
     """One batch goes and comes back."""
-    assert run.can_send(NOW)
-    run.take()
-    run.answered(answer(base), "", NOW)
+    assert run.can_send(now_ms)
+    run.take(now_ms)
+    run.answered(answer(base), "", now_ms)
 
 
 # -- the window ---------------------------------------------------------------------------------------------------------
@@ -80,13 +96,88 @@ def test_one_old_batch_stops_the_pipeline_until_it_is_acknowledged() -> None:
     acknowledged(run, 40)
     push(run)
     push(run, max_timestamp=OLD)
-    push(run)
-    push(run)
+    for _ in range(3):
+        push(run)
     assert send_all(run) == 1, "a fresh batch goes, the old one may not follow it"
     run.answered(answer(50), "", NOW)
     assert send_all(run) == 1, "the old one goes alone"
     run.answered(answer(60), "", NOW)
+    assert send_all(run) == 1, "the target may have forgotten the lane by the old one's time"
+    run.answered(answer(70), "", NOW)
     assert send_all(run) == 2
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "sent"), [(0, 3), (22 * HOUR_MS, 3), (23 * HOUR_MS - 1, 3), (23 * HOUR_MS, 1), (3 * DAY_MS, 1)]
+)
+def test_a_lane_that_was_idle_too_long_has_a_window_of_one_again(idle_ms: int, sent: int) -> None:
+    """Case 9b: two in flight on a forgotten state, the first refused, the second taken: the first would be lost."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    later = NOW + idle_ms
+    for _ in range(3):
+        push(run, max_timestamp=later)
+    assert send_all(run, later) == sent
+
+
+def test_an_idle_lane_pipelines_again_after_one_answer() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    later = NOW + 2 * DAY_MS
+    for _ in range(7):
+        push(run, max_timestamp=later)
+    assert send_all(run, later) == 1
+    assert not run.guarded(later), "sent is not answered"
+    run.answered(answer(50), "", later)
+    assert run.guarded(later)
+    assert send_all(run, later) == 5
+
+
+def test_an_idle_lane_whose_first_batch_is_refused_has_sent_nothing_behind_it() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    later = NOW + 2 * DAY_MS
+    for _ in range(4):
+        push(run, max_timestamp=later)
+    send_all(run, later)
+    run.answered(answer(-1, 10), "too large", later)
+    assert not run.in_flight
+    assert run.idle.is_set()
+    assert run.position() == 110
+
+
+def test_an_idle_lane_of_a_target_with_append_time_keeps_its_window() -> None:
+    run = following(on=lane(target_append_time=True))
+    push(run)
+    acknowledged(run, 40)
+    later = NOW + 2 * DAY_MS
+    for _ in range(3):
+        push(run, max_timestamp=later)
+    assert send_all(run, later) == 3
+
+
+def test_the_age_of_the_last_acknowledgement_is_its_records_age_not_its_own() -> None:
+    """The broker forgets by the timestamp inside the batch, however lately it was written."""
+    run = following()
+    push(run, max_timestamp=OLD)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run)
+    assert send_all(run) == 1
+
+
+def test_another_attach_forgets_what_the_last_one_had_acknowledged() -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fail(Failure(6, "moved"))
+    run.begin(run_start(run), NOW)
+    push(run)
+    run.take(NOW)
+    assert not run.guarded(NOW)
 
 
 def test_a_target_with_append_time_pipelines_old_records() -> None:
@@ -102,12 +193,12 @@ def test_a_lane_is_guarded_after_a_fresh_acknowledgement_only() -> None:
     run = following()
     assert not run.guarded(NOW)
     push(run)
-    run.take()
+    run.take(NOW)
     assert not run.guarded(NOW)
     run.answered(answer(40), "", NOW)
     assert run.guarded(NOW)
     push(run, max_timestamp=OLD)
-    run.take()
+    run.take(NOW)
     assert not run.guarded(NOW)
 
 
@@ -135,7 +226,7 @@ def test_an_entry_never_passes_what_is_queued_or_on_its_way() -> None:
     run = following()
     push(run)
     assert run.entry(NOW) == entry_at(run, 100)
-    run.take()
+    run.take(NOW)
     assert run.entry(NOW) == entry_at(run, 100)
     run.answered(answer(40), "", NOW)
     moved = run.entry(NOW)
@@ -197,7 +288,7 @@ def test_a_lane_that_never_attached_has_no_position() -> None:
 def test_an_acknowledgement_below_the_expected_offset_stops_the_lane() -> None:
     run = following()
     push(run)
-    run.take()
+    run.take(NOW)
     run.answered(answer(39), "", NOW)
     assert run.failure is not None
     assert run.failure.finding == "below_expected"
@@ -209,16 +300,17 @@ def test_an_acknowledgement_below_the_expected_offset_stops_the_lane() -> None:
 
 def test_a_foreign_writer_makes_an_anchor_and_the_lane_goes_on() -> None:
     run = following()
-    push(run)
-    acknowledged(run, 40)
-    push(run)
-    acknowledged(run, 57)
-    push(run)
-    acknowledged(run, 67)
+    for base, now_ms in ((40, NOW), (57, NOW + SECOND_MS), (67, NOW + 5 * SECOND_MS)):
+        push(run)
+        acknowledged(run, base, now_ms)
     assert run.failure is None
-    assert run.acked is not None
-    assert run.acked.anchors == ((100, 40), (110, 57))
+    assert anchors(run) == ((100, 40), (110, 57))
     assert run.target_next == 77
+
+
+def anchors(run: LaneRun) -> tuple[tuple[int, int], ...]:
+    assert run.acked is not None
+    return run.acked.anchors
 
 
 def test_a_gap_in_the_source_makes_an_anchor() -> None:
@@ -227,21 +319,86 @@ def test_a_gap_in_the_source_makes_an_anchor() -> None:
     acknowledged(run, 40)
     run.fetch_offset = 115
     push(run)
-    acknowledged(run, 50)
-    assert run.acked is not None
-    assert run.acked.anchors == ((100, 40), (115, 50))
+    acknowledged(run, 50, NOW + SECOND_MS)
+    assert anchors(run) == ((100, 40), (115, 50))
+
+
+@pytest.mark.parametrize(
+    ("pause_ms", "expected"),
+    [(0, ((115, 50),)), (SECOND_MS - 1, ((115, 50),)), (SECOND_MS, ((100, 40), (115, 50)))],
+)
+def test_of_several_anchors_in_one_second_the_last_is_kept(
+    pause_ms: int, expected: tuple[tuple[int, int], ...]
+) -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    run.fetch_offset = 115
+    push(run)
+    acknowledged(run, 50, NOW + pause_ms)
+    assert anchors(run) == expected
+
+
+def test_an_anchor_every_tenth_of_a_second_is_kept_once_a_second() -> None:
+    run = following()
+    base = 40
+    for step in range(100):
+        push(run)
+        acknowledged(run, base, NOW + step * 100)
+        base += 11
+    assert anchors(run) == tuple((100 + 10 * step, 40 + 11 * step) for step in range(9, 100, 10))
+
+
+def test_the_same_delta_is_anchored_once_however_long_it_holds() -> None:
+    run = following()
+    for step in range(20):
+        push(run)
+        acknowledged(run, 40 + 10 * step, NOW + step * SECOND_MS)
+    assert anchors(run) == ((100, 40),)
+
+
+def test_a_batch_merged_over_a_gap_is_anchored_at_its_end_too() -> None:
+    """What follows the gap has another delta than the batch's first record."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    push(run, 10, source_next=125)
+    acknowledged(run, 50, NOW + SECOND_MS)
+    assert anchors(run) == ((100, 40), (125, 60))
+    push(run)
+    acknowledged(run, 60, NOW + 9 * SECOND_MS)
+    assert anchors(run) == ((100, 40), (125, 60)), "the delta after the gap is known already"
+
+
+def test_a_first_batch_merged_over_a_gap_leaves_the_delta_that_goes_on() -> None:
+    run = following()
+    push(run, 10, source_next=115)
+    acknowledged(run, 40)
+    assert anchors(run) == ((115, 50),)
+
+
+def test_an_anchor_of_the_attempt_before_is_never_replaced() -> None:
+    run = following(replace(entry(), anchors=((60, 0),)))
+    push(run)
+    acknowledged(run, 55)
+    assert anchors(run) == ((60, 0), (100, 55))
+    run.fail(Failure(6, "moved"))
+    run.begin(run_start(run), NOW)
+    push(run)
+    acknowledged(run, 70)
+    assert anchors(run) == ((60, 0), (100, 55), (110, 70))
 
 
 def test_only_the_newest_anchors_are_kept() -> None:
     run = following()
     base = 40
-    for _ in range(50):
+    for step in range(50):
         push(run)
-        acknowledged(run, base)
+        acknowledged(run, base, NOW + step * SECOND_MS)
         base += 11
-    assert run.acked is not None
-    assert len(run.acked.anchors) == 32
-    assert run.acked.anchors[-1] == (590, base - 11)
+    assert len(anchors(run)) == 32
+    assert anchors(run)[-1] == (590, base - 11)
+    assert anchors(run)[0] == (280, 40 + 18 * 11)
 
 
 def test_sequences_wrap_in_the_queue_and_in_the_entry() -> None:
@@ -340,11 +497,21 @@ def test_the_batch_that_was_refused_is_named_by_its_source_offset() -> None:
     assert run.refused_at == 115
 
 
+def test_the_size_of_a_refused_batch_is_remembered_for_the_next_cut() -> None:
+    run = following()
+    assert run.refused_bytes == 0
+    push(run, size=4321)
+    push(run, size=77)
+    run.take(NOW)
+    run.answered(answer(-1, 10), "too large", NOW)
+    assert run.refused_bytes == 4321
+
+
 def test_a_lane_is_clean_when_every_batch_sent_was_answered() -> None:
     run = following()
     assert run.is_clean()
     push(run)
-    run.take()
+    run.take(NOW)
     assert not run.is_clean()
     run.answered(answer(-1, 6), "moved", NOW)
     assert run.is_clean()
@@ -353,7 +520,7 @@ def test_a_lane_is_clean_when_every_batch_sent_was_answered() -> None:
 def test_a_lane_whose_connection_ended_is_not_clean() -> None:
     run = following()
     push(run)
-    run.take()
+    run.take(NOW)
     run.connection_ended("closed")
     assert not run.is_clean()
 
@@ -363,6 +530,17 @@ def test_a_lost_source_leaves_the_target_clean() -> None:
     push(run)
     acknowledged(run, 40)
     run.fail(Failure(None, "broker 1: closed", finding="source"))
+    assert run.is_clean()
+
+
+@pytest.mark.parametrize("finding", ["source", "source_range", "source_reset", "corrupt", "record", "below_expected"])
+def test_a_finding_of_ours_is_clean_once_every_answer_has_come(finding: str) -> None:
+    run = following()
+    push(run)
+    run.take(NOW)
+    run.fail(Failure(None, "stopped", finding=finding))
+    assert not run.is_clean()
+    run.answered(answer(40), "", NOW)
     assert run.is_clean()
 
 
@@ -526,7 +704,7 @@ def test_a_buffer_goes_back_when_the_connection_ends_after_an_error() -> None:
 
 def test_a_buffer_goes_back_when_an_acknowledgement_is_below_the_expected_offset() -> None:
     run, pool = loaded(3)
-    run.take()
+    run.take(NOW)
     run.answered(answer(0), "", NOW)
     assert pool.out == 0
 

@@ -76,6 +76,8 @@ def by_the_text(world: World) -> tuple[str, int]:
     if world.ours:  # d: the last batch by lastOffsetDelta; a count of 0 is the cleaner's
         sequence, _, delta = world.ours[-1]
         return ("next", (sequence + delta + 1) % WRAP)
+    if world.end < TARGET_NEXT:  # acknowledged records are gone, and nothing says how many
+        return ("park", 0)
     if world.end == TARGET_NEXT or world.log_start <= TARGET_NEXT:
         return ("next", world.sequence_next)
     return ("park", 0)
@@ -87,7 +89,8 @@ def decided(world: World) -> tuple[str, int]:
     here = entry(world.sequence_next)
     found = next_in_sequence(here, tail)
     if isinstance(found, ReadTail):
-        assert found.offset == max(world.log_start, TARGET_NEXT)
+        shrunk = world.end < TARGET_NEXT
+        assert found.offset == (world.log_start if shrunk else max(world.log_start, TARGET_NEXT))
         assert known is None
         places = itertools.count(found.offset, 10)
         found = next_by_headers(here, tail, (OurBatch(next(places), seq, delta) for seq, _, delta in world.ours))
@@ -170,6 +173,48 @@ def test_a_deleted_tail_parks_with_both_offsets_in_its_reason() -> None:
     assert "530" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("log_start", "end", "offset"),
+    [
+        (0, 499, 0),
+        (0, 0, 0),
+        (300, 400, 300),
+        (499, 499, 499),
+        (0, 500, 500),
+        (0, 501, 500),
+        (500, 500, 500),
+        (530, 560, 530),
+    ],
+)
+def test_a_target_that_ends_before_the_ledgers_position_is_read_from_its_start(
+    log_start: int, end: int, offset: int
+) -> None:
+    assert next_in_sequence(entry(40), TargetTail(log_start, end, None)) == ReadTail(offset)
+
+
+@pytest.mark.parametrize(("log_start", "end"), [(0, 0), (0, 499), (300, 300), (499, 499)])
+@pytest.mark.parametrize("sequence_next", [0, 40])
+def test_an_emptied_target_parks_with_both_offsets_and_what_to_do(log_start: int, end: int, sequence_next: int) -> None:
+    found = next_by_headers(entry(sequence_next), TargetTail(log_start, end, None), [])
+    assert found == Park(
+        f"the target ends at {end} and has nothing of this lane any more, 500 was acknowledged: "
+        "it lost records (on.target.loss); delete the remote topic to copy again"
+    )
+
+
+def test_a_target_that_lost_its_end_goes_on_after_the_last_batch_that_is_left() -> None:
+    tail = TargetTail(0, 480, None)
+    found = next_by_headers(entry(40), tail, [OurBatch(460, 0, 9), OurBatch(470, 10, 9)])
+    assert found == NextSequence(20, False, "the last batch of ours in the target's log")
+    assert distance(entry(40), 20) == Behind(20)
+    assert expected_offset(entry(40), tail, -20) == 480
+
+
+def test_a_new_lane_on_an_empty_target_goes_on_by_the_ledger() -> None:
+    found = next_by_headers(entry(0, target_next=0), TargetTail(0, 0, None), [])
+    assert found == NextSequence(0, False, "nothing of ours after the ledger's position")
+
+
 def test_an_identity_conflict_names_both_epochs_and_the_ledgers_records() -> None:
     found = next_in_sequence(entry(40), TargetTail(0, 500, Remembered(5, 12, NOW)))
     assert isinstance(found, Park)
@@ -199,7 +244,19 @@ def test_the_distance_is_signed_and_crosses_the_wrap(
 
 @pytest.mark.parametrize(
     ("end", "ahead", "expected"),
-    [(500, 0, 500), (510, 10, 510), (511, 10, None), (509, 10, None), (500, 10, None), (510, 0, None)],
+    [
+        (500, 0, 500),
+        (510, 10, 510),
+        (511, 10, None),
+        (509, 10, None),
+        (500, 10, None),
+        (510, 0, None),
+        (490, -10, 490),
+        (491, -10, None),
+        (489, -10, None),
+        (500, -10, None),
+        (0, -500, 0),
+    ],
 )
 def test_the_next_offset_is_known_only_where_nothing_foreign_lies_between(
     end: int, ahead: int, expected: int | None

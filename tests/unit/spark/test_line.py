@@ -32,7 +32,13 @@ def test_messages_arrive_whole_and_in_order_both_ways() -> None:
         words.report([{"lane": "x", "text": "two\nlines"}], {"process": 9}),
         words.released("x", '{"version":1}', clean=True),
     ]
-    answers = [words.go(["x"], True, {"x": "entry"}), words.release(["x"]), words.stop(), words.ping()]
+    answers = [
+        words.go(["x"], True, True, {"x": "entry"}),
+        words.go(["y", "z"], True, False, {}),
+        words.release(["x"]),
+        words.stop(),
+        words.ping(),
+    ]
     heard: list[object] = []
 
     async def driver(line: Line) -> None:
@@ -50,6 +56,12 @@ def test_messages_arrive_whole_and_in_order_both_ways() -> None:
 
     talk(driver, task)
     assert heard == said
+
+
+def test_go_says_held_and_alone_apart() -> None:
+    """A lane whose flow is held may be fenced anew before its last attempt is known dead."""
+    message = words.go(["x"], held=True, alone=False, entries={"x": "entry"})
+    assert message == {"kind": "go", "lanes": ["x"], "held": True, "alone": False, "entries": {"x": "entry"}}
 
 
 def test_the_other_ends_end_is_none() -> None:
