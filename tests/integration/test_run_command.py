@@ -188,6 +188,7 @@ def bulk(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) ->
     more = {
         "slots": "2",
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": (directory / "events").as_uri(),
         f"{names.flow}.topics": f"{names.topic}(-bulk)?",
     }

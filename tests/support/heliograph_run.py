@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
+from heliograph.embedded import tether
 from tests.support.waiting import wait_until
 
 STOP_SECONDS = 60.0
+_STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heliograph-run")
+"""Every run is started from this thread: the kernel ends a tethered process together with the thread that started it."""
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
@@ -51,16 +56,22 @@ class HeliographRun:
         self._seen: dict[int, psutil.Process] = {}
 
     def start(self) -> Self:
+        """Start it on a tether (heliograph.embedded.tether): a killed pytest leaves no run behind."""
+        self._process = _STARTER.submit(self._start).result()
+        return self
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Tether.start writes both streams to one log; the tests look at each alone.
+        wrapped = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command]
         with self.stdout.open("wb") as out, self.stderr.open("wb") as err:
-            self._process = subprocess.Popen(
-                self._command,
+            return subprocess.Popen(
+                wrapped,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=self._environ,
                 start_new_session=True,
             )
-        return self
 
     @property
     def pid(self) -> int:

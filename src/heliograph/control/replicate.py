@@ -282,20 +282,20 @@ class Replicator:
         await asyncio.gather(*(self._publish_flow(watch) for watch in self.watches))
 
     async def _publish_flow(self, watch: FlowWatch) -> None:
-        if watch.opened is not None:
-            about = {
-                "host": self._me.host,
-                "process": self._me.process,
-                "run": self._me.run,
-                "since_ms": self._me.since_ms,
-                "time_ms": self.clock.now_ms(),
-                "epoch": self._epochs.number if self._epochs is not None else 0,
-                "trouble": watch.trouble,
-                "trouble_since_ms": watch.trouble_since_ms,
-                "spark": self.spark,
-            }
-            record = snapshot(watch.name, self.board, about, watch.opened.refused)
-            await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
+        about = {
+            "host": self._me.host,
+            "process": self._me.process,
+            "run": self._me.run,
+            "since_ms": self._me.since_ms,
+            "time_ms": self.clock.now_ms(),
+            "epoch": self._epochs.number if self._epochs is not None else 0,
+            "trouble": watch.trouble,
+            "trouble_since_ms": watch.trouble_since_ms,
+            "spark": self.spark,
+        }
+        refused = watch.opened.refused if watch.opened is not None else {}
+        record = snapshot(watch.name, self.board, about, refused)
+        await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
 
     def summary(self) -> Summary:
         unfinished: list[tuple[str, str]] = []

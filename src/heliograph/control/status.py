@@ -88,7 +88,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry = await _telemetry(warm.client(flow.target), name)
     except BrokerRefused as error:
         trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
-        return _unknown(name, trouble)
+        return _unknown(name, await _source_trouble(flow, warm) or trouble)
     except (HeliographError, TimeoutError) as error:
         return _unknown(name, str(error))
     holder = book.holder(name)
@@ -122,6 +122,15 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry.get("spark", {}),
         tuple(lanes),
     )
+
+
+async def _source_trouble(flow: FlowSettings, warm: Warm) -> str:
+    """Why nothing could be copied yet, if it is the source."""
+    try:
+        await warm.client(flow.source).metadata([])
+    except HeliographError as error:
+        return str(error)
+    return ""
 
 
 def _unknown(name: str, trouble: str) -> FlowStatus:

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heliograph.kafka.ledger import Ledger
-from heliograph.model.lanes import LaneId, LedgerEntry
+from heliograph.model.lanes import Identity, LaneId, LedgerEntry
 from heliograph.replication.generations import ClaimKey, EntryKey, encode_entry
 
 
 def transactional_id(flow: str) -> str:
     """Used for InitProducerId only; nothing is ever written in a transaction."""
     return f"heliograph.{flow}"
+
+
+async def open_next(
+    ledger: Ledger, entry: LedgerEntry, identity: Identity, source_start: int, now_ms: int, attempt: str = ""
+) -> LedgerEntry:
+    """The generation after `entry`'s, from `source_start`, under a fresh identity and from sequence 0 (P1.5)."""
+    wanted = replace(
+        entry,
+        generation=entry.generation + 1,
+        identity=identity,
+        source_start=source_start,
+        target_start=entry.target_next,
+        source_next=source_start,
+        source_epoch=entry.source_epoch if source_start == entry.source_next else -1,
+        sequence_next=0,
+        attempt=attempt,
+        time_ms=now_ms,
+    )
+    return (await open_generations(ledger, [wanted], now_ms))[entry.lane]
 
 
 async def open_generations(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms: int) -> dict[LaneId, LedgerEntry]:

@@ -45,11 +45,13 @@ class Cutter:
                     pending.add(view[at : at + header.size], header, why, run.fetch_offset)
                 else:
                     self._flush(run, pending, chunk)
-                    if run.failure is None:  # the flush may have met a batch that cannot be opened
+                    if (
+                        run.failure is None and run.pending_failure is None
+                    ):  # the flush may have met what cannot be copied
                         self._forward(run, view, at, header, chunk)
             else:
                 run.drop(dropped)
-            if run.failure is not None:
+            if run.failure is not None or run.pending_failure is not None:
                 return
             run.fetch_offset = header.next_offset
             run.fetch_epoch = header.leader_epoch
@@ -104,21 +106,36 @@ class Cutter:
             run.fail(Failure(2, str(error), finding="corrupt"))
             return
         except RecordTooLarge as error:
-            run.fail(
-                Failure(
-                    10,
-                    f"record {error.offset} of {run.lane.id.topic}-{run.lane.id.partition} has {error.size} bytes, "
-                    f"{run.lane.remote_topic} takes {error.limit}: raise max.message.bytes there",
-                    finding="record",
-                )
-            )
+            self._stop_before(run, pending, error, chunk)
             return
         except HeliographError as error:
             run.fail(Failure(87, str(error), finding="record"))
             return
-        for reason in pending.reasons:
-            run.counts.rebuilt[reason] = run.counts.rebuilt.get(reason, 0) + 1
+        self._push(run, rebuilt, pending.reasons, chunk)
         pending.clear()
+
+    def _stop_before(self, run: LaneRun, pending: _Pending, error: RecordTooLarge, chunk: Chunk) -> None:
+        """What lies before a record that the target cannot take is copied; the lane parks there and nowhere earlier."""
+        assert run.start is not None  # noqa: S101  a lane is read after begin()
+        good = [(data, header) for data, header in pending.batches if header.next_offset <= error.offset]
+        reasons = pending.reasons[: len(good)]
+        run.fetch_offset = good[-1][1].next_offset if good else pending.from_offset
+        if good:
+            pending.batches = good
+            self._push(run, self._rebuild(run, pending, run.start.entry.identity), reasons, chunk)
+        pending.clear()
+        run.stop_at(
+            Failure(
+                10,
+                f"record {error.offset} of {run.lane.id.topic}-{run.lane.id.partition} has {error.size} bytes, "
+                f"{run.lane.remote_topic} takes {run.lane.max_batch_bytes}: raise max.message.bytes there",
+                finding="record",
+            )
+        )
+
+    def _push(self, run: LaneRun, rebuilt: list[Rebuilt], reasons: list[str], chunk: Chunk) -> None:
+        for reason in reasons:
+            run.counts.rebuilt[reason] = run.counts.rebuilt.get(reason, 0) + 1
         for piece in rebuilt:
             run.push(
                 Outgoing(
@@ -143,9 +160,8 @@ class Cutter:
             except RecordTooLarge as error:
                 if run.max_bytes >= run.lane.max_batch_bytes or error.size > run.lane.max_batch_bytes:
                     raise
-                run.max_bytes = (
-                    error.size
-                )  # our guess after a refusal was too small for this record: let the target judge
+                # Our guess after a refusal was too small for this record: let the target judge.
+                run.max_bytes = error.size
 
 
 class _Pending:

@@ -30,6 +30,7 @@ from heliograph.wire.fetch_codec import (
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
 _SMALLEST_READ = 1 << 20
+_ANY = 1 << 62
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
 
 
@@ -235,7 +236,7 @@ class SourceReader:
                 if isinstance(part.topic, bytes)
                 else self._lanes.get((part.topic, part.partition))
             )
-            if run is not None and run.failure is None and not run.draining:
+            if run is not None and run.wants_data(_ANY):
                 self._take(run, part, chunk)
 
     def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:

@@ -104,6 +104,7 @@ class LaneRun:
         self.target_next: int | None = None
         self.acked: LedgerEntry | None = None
         self.failure: Failure | None = None
+        self.pending_failure: Failure | None = None
         self.draining = False
         self.stopped = asyncio.Event()
         self.idle = asyncio.Event()
@@ -111,7 +112,6 @@ class LaneRun:
         self.source_end = -1
         self.high_watermark = -1
         self.log_start = 0
-        self.held_back_since_ms = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused_at = -1
@@ -123,6 +123,7 @@ class LaneRun:
         self._confirmed = False
         self._last_sent_ts = self._last_acked_ts = 0
         self._parked = ("", 0)
+        self._unanswered = False
         self._anchors: list[tuple[int, int]] = []
         self._anchored_ms = 0
 
@@ -138,9 +139,10 @@ class LaneRun:
         self.sequence = start.sequence
         self.target_next = start.target_next
         self.acked = start.entry
+        self._unanswered = False
         self._anchors = list(start.entry.anchors)
         self._anchored_ms = 0
-        self.failure = None
+        self.failure = self.pending_failure = None
         self.stopped.clear()
         self._may_pipeline = False
         self._confirmed = start.target_next is not None
@@ -171,6 +173,13 @@ class LaneRun:
         self.stopped.set()
         self._note_idle()
 
+    def stop_at(self, failure: Failure) -> None:
+        """What is queued may still go; then the lane stops for this reason."""
+        if self.queue or self.in_flight:
+            self.pending_failure = failure
+        else:
+            self.fail(failure)
+
     def drain(self) -> None:
         """Read no more; send what is queued, take the answers, then be idle."""
         self.draining = True
@@ -185,14 +194,14 @@ class LaneRun:
 
     def is_clean(self) -> bool:
         """Every batch sent was answered."""
-        return not self.in_flight and (
-            self.failure is None or self.failure.code is not None or self.failure.finding != ""
-        )
+        return not self.in_flight and not self._unanswered
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def wants_data(self, limit_bytes: int) -> bool:
-        if self.failure is not None or self.draining or self.queued_bytes >= limit_bytes:
+        if self.failure is not None or self.pending_failure is not None or self.draining:
+            return False
+        if self.queued_bytes >= limit_bytes:
             return False
         return self.until is None or self.fetch_offset < self.until
 
@@ -249,10 +258,13 @@ class LaneRun:
                 self.fail(Failure(answer.error_code, message))
             else:
                 self._acknowledge(item, answer.base_offset, now_ms)
+        if self.pending_failure is not None and not self.queue and not self.in_flight:
+            self.fail(self.pending_failure)
         self._note_idle()
 
     def connection_ended(self, message: str) -> None:
         """No answer will come for what is in flight."""
+        self._unanswered = self._unanswered or bool(self.in_flight)
         for item in self.in_flight:
             if item.chunk is not None:
                 item.chunk.release()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
 from heliograph.kafka.attach import NewerGeneration, NotCountable, PositionLost
-from heliograph.kafka.claims import open_generations, transactional_id
+from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.lane import Failure, LaneRun, Start
 from heliograph.model.lanes import Guard, Identity, LaneState, LedgerEntry
@@ -51,6 +51,7 @@ class LaneLife:
         self._backoff_ms = slot.plan.settings.retry_ms
         self._conflicts = 0
         self._opened_own = False
+        self._shrunk = (-1, 0)
         self._followed_since = 0.0
         self.guard = Guard.BROKER
         self.finished = False
@@ -156,17 +157,9 @@ class LaneLife:
         first = run.counts.attaches == 0 and not self._opened_own
         identity = await self._slot.identity(self._rules) if first else await self._fresh_identity()
         self._opened_own = True
-        wanted = replace(
-            base,
-            generation=latest.generation + 1,
-            identity=identity,
-            source_start=base.source_next,
-            target_start=base.target_next,
-            sequence_next=0,
-            attempt=self._slot.attempt,
-            time_ms=_now_ms(),
-        )
-        won = (await open_generations(ledger, [wanted], _now_ms()))[run.lane.id]
+        # Numbered after the latest, wherever it starts: a position of our own may be further on than the ledger's.
+        base = replace(base, generation=latest.generation)
+        won = await open_next(ledger, base, identity, base.source_next, _now_ms(), self._slot.attempt)
         if won.attempt != self._slot.attempt:
             raise ConnectionLost("another attempt opened this generation first")
         return won
@@ -255,13 +248,19 @@ class LaneLife:
             # A request outlives its connection, and nothing but time keeps the target from taking it twice (5f).
             await self._pause(LaneState.WAITING, failure.message, seconds=self._slot.plan.settings.takeover_wait_s)
             return
-        if failure.code in _TOO_LARGE and self.run.refused_bytes // 2 >= _SMALLEST_PIECE:
+        if failure.code in _TOO_LARGE and self._can_shrink():
             self.run.max_bytes = self.run.refused_bytes // 2  # its config changed since we read it: smaller pieces
             tries = 1
         if bool(reaction.tries) and tries > reaction.tries:
             await self._pause(LaneState.PARKED, failure.message)
         else:
             await self._act(reaction.action, failure, tries)
+
+    def _can_shrink(self) -> bool:
+        """Smaller pieces may help, unless this very size was refused here before: then it is one record."""
+        refused = (self.run.refused_at, self.run.refused_bytes)
+        again, self._shrunk = refused == self._shrunk, refused
+        return not again and self.run.refused_bytes // 2 >= _SMALLEST_PIECE
 
     async def _act(self, action: Action, failure: Failure, tries: int) -> None:
         match action:
@@ -337,18 +336,7 @@ class LaneLife:
     async def _skip_loss(self, entry: LedgerEntry, begins: int, lost: str) -> None:
         run = self.run
         ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
-        wanted = replace(
-            entry,
-            generation=entry.generation + 1,
-            identity=await self._fresh_identity(),
-            source_start=begins,
-            target_start=entry.target_next,
-            source_next=begins,
-            source_epoch=-1,
-            sequence_next=0,
-            time_ms=_now_ms(),
-        )
-        won = (await open_generations(ledger, [wanted], _now_ms()))[run.lane.id]
+        won = await open_next(ledger, entry, await self._fresh_identity(), begins, _now_ms())
         run.acked = won
         self.notes.append(
             f"{lost} offsets of {run.lane.id.topic}-{run.lane.id.partition} were deleted on the source before they were "

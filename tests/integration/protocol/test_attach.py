@@ -21,7 +21,9 @@ from tests.support.writers import samples, write, write_single_record_batches, w
 def test_after_a_kill_the_next_attempt_walks_over_aborted_transactions_and_goes_on_exactly(mirror: Mirror) -> None:
     """P2.3a, P2.5, P2.6: the ledger is still at 0; k records are counted by the rule, past aborts and markers."""
     mirror.make_topic()
-    committed = write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=400, size=7)  # more than three attempts copy before they are killed
+    committed = write_transactions(
+        mirror.source, mirror.topic, mirror.topic, transactions=400, size=7
+    )  # more than three attempts copy before they are killed
     opened = mirror.open()
     killed = 0
     for number in range(3):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -14,19 +14,22 @@ from heliograph.spark.line import Line
 from tests.unit.control.fakes import FakeClock, FakeLine
 
 WAIT = 90.0
+RACING, HELD, ALONE = "another run may write", "the flow is ours", "the last attempt is dead too"
+STANDINGS = {(False, False): RACING, (True, False): HELD, (True, True): ALONE}
+"""What a carrier may be told. Alone without held is no standing: then the last attempt may be another run's."""
 A, B, C = "A->B/orders/0", "A->B/orders/1", "A->B/orders/2"
 
 
 class Stage:
     """A conductor, its clock, and tasks that dial in."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: asyncio.Runner, is_held: Callable[[str], bool] | None = None) -> None:
         self._runner = runner
         self.clock = FakeClock()
-        self.alone = True
+        self.held = True
         self.reports: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = []
         self.conductor = Conductor(
-            "secret", WAIT, self.clock, lambda *report: self.reports.append(report), lambda _: self.alone
+            "secret", WAIT, self.clock, lambda *report: self.reports.append(report), is_held or (lambda _: self.held)
         )
         self._handlers: list[asyncio.Task[None]] = []
 
@@ -78,8 +81,9 @@ def stage() -> Iterator[Stage]:
         yield Stage(runner)
 
 
-def gos(line: FakeLine) -> list[tuple[list[str], bool, dict[str, str]]]:
-    return [(sorted(m["lanes"]), m["alone"], m["entries"]) for m in line.said("go")]
+def gos(line: FakeLine) -> list[tuple[list[str], str, dict[str, str]]]:
+    """Lanes, standing and positions of every go."""
+    return [(sorted(m["lanes"]), STANDINGS[m["held"], m["alone"]], m["entries"]) for m in line.said("go")]
 
 
 # -- the beginning ------------------------------------------------------------------------------------------------------
@@ -87,21 +91,28 @@ def gos(line: FakeLine) -> list[tuple[list[str], bool, dict[str, str]]]:
 
 def test_the_first_task_gets_its_lanes_at_once_and_alone(stage: Stage) -> None:
     line = stage.task("one", A, B)
-    assert gos(line) == [([A, B], True, {})]
+    assert gos(line) == [([A, B], ALONE, {})]
     assert stage.conductor.started == {(1, 0)}
 
 
 def test_while_another_run_holds_the_flow_nobody_is_alone_until_it_is_ours(stage: Stage) -> None:
-    stage.alone = False
+    stage.held = False
     line = stage.task("one", A)
-    assert gos(line) == [([A], False, {})]
+    assert gos(line) == [([A], RACING, {})]
     stage.tick(1)
     assert len(gos(line)) == 1
-    stage.alone = True
+    stage.held = True
     stage.tick(1)
-    assert gos(line)[1:] == [([A], True, {})]
+    assert gos(line)[1:] == [([A], ALONE, {})]
     stage.tick(1)
     assert len(gos(line)) == 2
+
+
+def test_waiting_alone_does_not_make_a_lane_ours(stage: Stage) -> None:
+    stage.held = False
+    line = stage.task("one", A)
+    stage.tick(10 * WAIT)
+    assert gos(line) == [([A], RACING, {})]
 
 
 def test_a_wrong_token_is_not_served(stage: Stage) -> None:
@@ -150,10 +161,10 @@ def test_a_hand_over_is_release_then_released_then_go_with_the_exact_position(st
     assert sorted(lane for message in old.said("release") for lane in message["lanes"]) == [A, B]
     assert gos(new) == []
     stage.says(old, words.released(A, "entry-a", clean=True))
-    assert gos(new) == [([A], True, {A: "entry-a"})]
+    assert gos(new) == [([A], ALONE, {A: "entry-a"})]
     assert (stage.holder(A), stage.holder(B)) == ("new", "old")
     stage.says(old, words.released(B, None, clean=True))
-    assert gos(new)[1:] == [([B], True, {})]
+    assert gos(new)[1:] == [([B], ALONE, {})]
 
 
 def test_lanes_that_were_released_with_nobody_waiting_are_free(stage: Stage) -> None:
@@ -161,7 +172,7 @@ def test_lanes_that_were_released_with_nobody_waiting_are_free(stage: Stage) -> 
     stage.says(old, words.released(A, "entry", clean=True))
     assert stage.holder(A) is None
     new = stage.task("new", A, epoch=2)
-    assert gos(new) == [([A], True, {})]
+    assert gos(new) == [([A], ALONE, {})]
 
 
 def test_a_release_by_who_does_not_hold_the_lane_says_nothing(stage: Stage) -> None:
@@ -176,7 +187,7 @@ def test_a_lane_that_moves_to_another_slot_waits_for_its_own_holder_only(stage: 
     first = stage.task("first", A, slot=0)
     second = stage.task("second", B, slot=1)
     moved = stage.task("moved", A, C, epoch=2, slot=1)
-    assert gos(moved) == [([C], True, {})]
+    assert gos(moved) == [([C], ALONE, {})]
     assert first.said("release") == [words.release([A])]
     assert second.said("release") == []
 
@@ -187,7 +198,7 @@ def test_the_newest_task_that_wants_a_lane_gets_it(stage: Stage) -> None:
     newest = stage.task("newest", A, epoch=3)
     stage.says(old, words.released(A, "entry", clean=True))
     assert gos(overtaken) == []
-    assert gos(newest) == [([A], True, {A: "entry"})]
+    assert gos(newest) == [([A], ALONE, {A: "entry"})]
 
 
 def test_ready_again_does_not_ask_the_holder_to_release_to_itself(stage: Stage) -> None:
@@ -201,15 +212,15 @@ def test_a_release_that_may_leave_a_request_behind_hands_over_no_position_and_no
     old = stage.task("old", A)
     new = stage.task("new", A, epoch=2)
     stage.says(old, words.released(A, "entry", clean=False))
-    assert gos(new) == [([A], False, {})]
+    assert gos(new) == [([A], HELD, {})]
     stage.tick(WAIT)
-    assert gos(new)[1:] == [([A], True, {})]
+    assert gos(new)[1:] == [([A], ALONE, {})]
 
 
 def test_an_unclean_release_with_nobody_waiting_is_remembered(stage: Stage) -> None:
     old = stage.task("old", A)
     stage.says(old, words.released(A, "entry", clean=False))
-    assert gos(stage.task("new", A, epoch=2)) == [([A], False, {})]
+    assert gos(stage.task("new", A, epoch=2)) == [([A], HELD, {})]
 
 
 def test_only_the_newest_epochs_are_remembered_as_started(stage: Stage) -> None:
@@ -225,26 +236,97 @@ def test_only_the_newest_epochs_are_remembered_as_started(stage: Stage) -> None:
 def test_after_a_loss_the_next_task_goes_on_at_once_but_not_alone(stage: Stage) -> None:
     stage.lose(stage.task("lost", A))
     heir = stage.task("heir", A, epoch=2)
-    assert gos(heir) == [([A], False, {})]
+    assert gos(heir) == [([A], HELD, {})]
     stage.tick(WAIT - 1)
     assert len(gos(heir)) == 1
     stage.tick(1)
-    assert gos(heir)[1:] == [([A], True, {})]
+    assert gos(heir)[1:] == [([A], ALONE, {})]
     stage.tick(1)
     assert len(gos(heir)) == 2
+
+
+def test_a_loss_under_another_runs_hold_is_upgraded_step_by_step(stage: Stage) -> None:
+    """First the flow becomes ours, which lets a fresh epoch fence; then the last attempt is dead too."""
+    stage.held = False
+    stage.lose(stage.task("lost", A))
+    heir = stage.task("heir", A, epoch=2)
+    assert gos(heir) == [([A], RACING, {})]
+    stage.tick(30)
+    assert len(gos(heir)) == 1
+    stage.held = True
+    stage.tick(1)
+    assert gos(heir)[1:] == [([A], HELD, {})]
+    stage.tick(WAIT - 32)
+    assert len(gos(heir)) == 2
+    stage.tick(1)
+    assert gos(heir)[2:] == [([A], ALONE, {})]
+    stage.tick(1)
+    assert len(gos(heir)) == 3
+
+
+def test_a_flow_that_becomes_ours_after_the_wait_is_told_in_one_step(stage: Stage) -> None:
+    stage.held = False
+    stage.lose(stage.task("lost", A))
+    heir = stage.task("heir", A, epoch=2)
+    stage.tick(WAIT)
+    assert len(gos(heir)) == 1
+    stage.held = True
+    stage.tick(1)
+    assert gos(heir)[1:] == [([A], ALONE, {})]
+
+
+def test_to_be_told_held_does_not_end_the_wait_for_the_lost(stage: Stage) -> None:
+    stage.held = False
+    stage.lose(stage.task("lost", A))
+    middle = stage.task("middle", A, epoch=2)
+    stage.held = True
+    stage.tick(10)
+    new = stage.task("new", A, epoch=3)
+    stage.says(middle, words.released(A, "entry", clean=True))
+    assert gos(new) == [([A], HELD, {A: "entry"})]
+    stage.tick(WAIT - 10)
+    assert gos(new)[1:] == [([A], ALONE, {})]
+
+
+def test_a_flow_that_was_lost_takes_nothing_back_but_its_successor_races(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.held = False
+    stage.tick(1)
+    assert gos(old) == [([A], ALONE, {})]
+    new = stage.task("new", A, epoch=2)
+    stage.says(old, words.released(A, "entry", clean=True))
+    assert gos(new) == [([A], RACING, {A: "entry"})]
+    stage.held = True
+    stage.tick(1)
+    assert gos(new)[1:] == [([A], ALONE, {})]
+
+
+def test_lanes_of_one_task_are_told_by_their_own_standing(stage: Stage) -> None:
+    stage.lose(stage.task("lost", A))
+    heir = stage.task("heir", A, B, epoch=2)
+    assert sorted(gos(heir)) == [([A], HELD, {}), ([B], ALONE, {})]
+    stage.tick(WAIT)
+    assert gos(heir)[2:] == [([A], ALONE, {})]
+
+
+def test_lanes_are_held_flow_by_flow() -> None:
+    with asyncio.Runner() as runner:
+        stage = Stage(runner, is_held=lambda key: key.startswith("A->B"))
+        line = stage.task("one", A, B, "A->C/orders/0")
+        assert sorted(gos(line)) == [([A, B], ALONE, {}), (["A->C/orders/0"], RACING, {})]
 
 
 def test_who_comes_after_the_take_over_wait_is_alone(stage: Stage) -> None:
     stage.lose(stage.task("lost", A))
     stage.clock.now += WAIT
-    assert gos(stage.task("heir", A, epoch=2)) == [([A], True, {})]
+    assert gos(stage.task("heir", A, epoch=2)) == [([A], ALONE, {})]
 
 
 def test_an_heir_that_waits_already_gets_the_lanes_of_the_lost(stage: Stage) -> None:
     old = stage.task("old", A, B)
     heir = stage.task("heir", A, B, epoch=2)
     stage.lose(old)
-    assert gos(heir) == [([A, B], False, {})]
+    assert gos(heir) == [([A, B], HELD, {})]
 
 
 def test_a_lost_heir_leaves_the_holder_alone(stage: Stage) -> None:
@@ -261,7 +343,7 @@ def test_a_retry_of_the_same_slot_takes_over_from_the_attempt_that_died(stage: S
     dead = stage.task("attempt-1", A, B)
     stage.lose(dead)
     retry = stage.task("attempt-2", A, B)
-    assert gos(retry) == [([A, B], False, {})]
+    assert gos(retry) == [([A, B], HELD, {})]
     assert stage.holder(A) == "attempt-2"
 
 
@@ -270,7 +352,7 @@ def test_a_retry_whose_dead_attempt_is_not_noticed_yet_waits_for_it(stage: Stage
     retry = stage.task("attempt-2", A)
     assert gos(retry) == []
     stage.lose(dead)
-    assert gos(retry) == [([A], False, {})]
+    assert gos(retry) == [([A], HELD, {})]
 
 
 def test_doubt_is_inherited_by_who_takes_over_in_good_order(stage: Stage) -> None:
@@ -280,9 +362,9 @@ def test_doubt_is_inherited_by_who_takes_over_in_good_order(stage: Stage) -> Non
     stage.clock.now += 30
     new = stage.task("new", A, epoch=3)
     stage.says(middle, words.released(A, "entry", clean=True))
-    assert gos(new) == [([A], False, {A: "entry"})]
+    assert gos(new) == [([A], HELD, {A: "entry"})]
     stage.tick(WAIT - 30)
-    assert gos(new)[1:] == [([A], True, {})]
+    assert gos(new)[1:] == [([A], ALONE, {})]
 
 
 def test_a_second_loss_begins_the_wait_again(stage: Stage) -> None:
@@ -292,9 +374,9 @@ def test_a_second_loss_begins_the_wait_again(stage: Stage) -> None:
     stage.lose(second)
     third = stage.task("third", A)
     stage.tick(60)
-    assert gos(third) == [([A], False, {})]
+    assert gos(third) == [([A], HELD, {})]
     stage.tick(30)
-    assert gos(third)[1:] == [([A], True, {})]
+    assert gos(third)[1:] == [([A], ALONE, {})]
 
 
 def test_a_task_that_was_lost_is_pinged_no_more(stage: Stage) -> None:
@@ -313,13 +395,13 @@ def test_after_six_seconds_without_a_word_the_successor_goes_on_not_alone(stage:
     stage.tick(6)
     assert gos(new) == []
     stage.tick(0.5)
-    assert gos(new) == [([A], False, {})]
+    assert gos(new) == [([A], HELD, {})]
     assert stage.holder(A) == "new"
     stage.says(old, words.released(A, "late", clean=True))
     assert stage.holder(A) == "new"
     assert len(gos(new)) == 1
     stage.tick(WAIT)
-    assert gos(new)[1:] == [([A], True, {})]
+    assert gos(new)[1:] == [([A], ALONE, {})]
 
 
 def test_one_overdue_lane_does_not_take_the_others_from_their_holder(stage: Stage) -> None:
@@ -327,7 +409,7 @@ def test_one_overdue_lane_does_not_take_the_others_from_their_holder(stage: Stag
     new = stage.task("new", A, B, epoch=2)
     stage.says(old, words.released(A, "entry", clean=True))
     stage.tick(7)
-    assert gos(new) == [([A], True, {A: "entry"}), ([B], False, {})]
+    assert gos(new) == [([A], ALONE, {A: "entry"}), ([B], HELD, {})]
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------------

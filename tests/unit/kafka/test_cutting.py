@@ -12,7 +12,7 @@ from heliograph.kafka.lane import LaneRun, Outgoing
 from heliograph.model.lanes import Lane
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.record_batch import read_header
-from tests.unit.kafka.lanes import IDENTITY, Pool, answer, entry, following, lane
+from tests.unit.kafka.lanes import IDENTITY, NOW, Pool, answer, entry, following, lane
 from tests.unit.wire.batches import (
     APPEND_TIME,
     NOW,
@@ -190,7 +190,7 @@ def test_a_batch_as_large_as_the_limit_is_forwarded() -> None:
 def test_after_a_refusal_as_too_large_the_guess_counts_and_not_the_lanes_limit() -> None:
     run = reading(lane(max_batch_bytes=1 << 20))
     run.max_bytes = 2500
-    items = cut(run, [dense(100, 10), dense(110, 2)])
+    items = cut(run, [dense(100, 10), dense(110, 2)], cutter=Cutter(True, merge_below=0))
     assert [item.raw for item in items[-1:]] == [True], "what is within the guess goes as it is"
     pieces = items[:-1]
     assert len(pieces) >= 3
@@ -413,11 +413,16 @@ def test_records_that_cannot_be_read_park_the_lane_with_the_reason() -> None:
     assert run.failure.message
 
 
-def test_a_failure_leaves_the_reading_position_before_the_fault() -> None:
+def test_what_lies_before_a_record_over_the_limit_is_copied_and_the_lane_stops_there() -> None:
     run = reading(lane(max_batch_bytes=5000))
     cut(run, [dense(100, 5), write_batch([Rec(105, value=bytes(9000))])])
+    assert (run.failure, run.position(), [item.count for item in run.queue]) == (None, 100, [5])
+    assert not run.wants_data(1 << 30), "nothing is read past what cannot be copied"
+    run.take(NOW)
+    run.answered(answer(40), "", NOW)
     assert run.failure is not None
-    assert run.position() == 100
+    assert run.failure.message.startswith("record 105 of orders-3 has 90")
+    assert run.position() == 105
 
 
 # -- buffers ------------------------------------------------------------------------------------------------------------

@@ -61,6 +61,59 @@ def test_one_read_over_the_limit_always_fits_when_nothing_is_out(loop: asyncio.R
     assert fits(loop, memory, 10 * MIB)
 
 
+@pytest.mark.parametrize(
+    ("readers", "wanted", "share"),
+    [
+        (1, 8 * MIB, 8 * MIB),
+        (1, 3 * MIB, 3 * MIB),
+        (1, 100 * MIB, 32 * MIB),
+        (4, 8 * MIB, 8 * MIB),
+        (5, 8 * MIB, 64 * MIB // 10),
+        (16, 8 * MIB, 2 * MIB),
+        (1000, 8 * MIB, MIB),
+        (1, 10, MIB),
+    ],
+)
+def test_all_readers_reads_together_fit_into_half_the_memory(readers: int, wanted: int, share: int) -> None:
+    memory = Memory(64 * MIB)
+    memory.readers = readers
+    assert memory.share(wanted) == share
+
+
+def test_room_is_there_when_every_reader_may_be_answered_at_once(loop: asyncio.Runner) -> None:
+    memory = Memory(8 * MIB)
+    memory.readers = 3
+    chunks = [memory.take(MIB), memory.take(MIB)]
+    assert fits(loop, memory, 2 * MIB)
+    assert not fits(loop, memory, 2 * MIB + 1)
+    chunks.append(memory.take(MIB))
+    assert not fits(loop, memory, 2 * MIB)
+    chunks.pop().release()
+    assert fits(loop, memory, 2 * MIB)
+
+
+def test_with_nothing_out_a_read_begins_however_many_readers_there_are(loop: asyncio.Runner) -> None:
+    memory = Memory(4 * MIB)
+    memory.readers = 100
+    assert fits(loop, memory, MIB)
+
+
+@pytest.mark.parametrize("readers", [1, 2, 5, 16])
+def test_readers_who_all_ask_for_room_before_any_is_answered_stay_within_the_limit(
+    loop: asyncio.Runner, readers: int
+) -> None:
+    """Every reader asks, then every answer comes: the buffers are taken after the asking, not with it."""
+    memory = Memory(64 * MIB)
+    memory.readers = readers
+    size = memory.share(8 * MIB)
+    out: list[Chunk] = []
+    for _ in range(10):
+        granted = sum(fits(loop, memory, size) for _ in range(readers))
+        out += [memory.take(size) for _ in range(granted)]
+    assert out
+    assert memory.peak <= 64 * MIB
+
+
 def test_who_waits_for_room_is_woken_by_a_buffer_that_comes_back() -> None:
     async def story() -> None:
         memory = Memory(MIB)

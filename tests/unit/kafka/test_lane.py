@@ -323,30 +323,46 @@ def test_a_gap_in_the_source_makes_an_anchor() -> None:
     assert anchors(run) == ((100, 40), (115, 50))
 
 
-@pytest.mark.parametrize(
-    ("pause_ms", "expected"),
-    [(0, ((115, 50),)), (SECOND_MS - 1, ((115, 50),)), (SECOND_MS, ((100, 40), (115, 50)))],
-)
-def test_of_several_anchors_in_one_second_the_last_is_kept(
-    pause_ms: int, expected: tuple[tuple[int, int], ...]
-) -> None:
+@pytest.mark.parametrize("pause_ms", [0, 1, SECOND_MS - 1])
+def test_of_several_anchors_in_one_second_the_last_is_kept(pause_ms: int) -> None:
+    assert changed_twice(pause_ms) == ((100, 40), (120, 70))
+
+
+def test_anchors_a_second_apart_are_both_kept() -> None:
+    assert changed_twice(SECOND_MS) == ((100, 40), (110, 55), (120, 70))
+
+
+def changed_twice(pause_ms: int) -> tuple[tuple[int, int], ...]:
+    """The anchors of a lane whose delta changed at 110 and, after the pause, at 120."""
     run = following()
     push(run)
     acknowledged(run, 40)
-    run.fetch_offset = 115
     push(run)
-    acknowledged(run, 50, NOW + pause_ms)
-    assert anchors(run) == expected
+    acknowledged(run, 55, NOW + 5 * SECOND_MS)
+    push(run)
+    acknowledged(run, 70, NOW + 5 * SECOND_MS + pause_ms)
+    return anchors(run)
 
 
-def test_an_anchor_every_tenth_of_a_second_is_kept_once_a_second() -> None:
+def test_the_lanes_first_anchor_is_never_replaced() -> None:
+    """Before it nothing could be translated."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    push(run)
+    acknowledged(run, 55)
+    assert anchors(run) == ((100, 40), (110, 55))
+
+
+def test_a_change_every_tenth_of_a_second_is_anchored_once_a_second() -> None:
     run = following()
     base = 40
     for step in range(100):
         push(run)
         acknowledged(run, base, NOW + step * 100)
         base += 11
-    assert anchors(run) == tuple((100 + 10 * step, 40 + 11 * step) for step in range(9, 100, 10))
+    steps = (0, *range(10, 100, 10), 99)
+    assert anchors(run) == tuple((100 + 10 * step, 40 + 11 * step) for step in steps)
 
 
 def test_the_same_delta_is_anchored_once_however_long_it_holds() -> None:
@@ -370,11 +386,11 @@ def test_a_batch_merged_over_a_gap_is_anchored_at_its_end_too() -> None:
     assert anchors(run) == ((100, 40), (125, 60)), "the delta after the gap is known already"
 
 
-def test_a_first_batch_merged_over_a_gap_leaves_the_delta_that_goes_on() -> None:
+def test_a_first_batch_merged_over_a_gap_is_anchored_at_both_ends() -> None:
     run = following()
     push(run, 10, source_next=115)
     acknowledged(run, 40)
-    assert anchors(run) == ((115, 50),)
+    assert anchors(run) == ((100, 40), (115, 50))
 
 
 def test_an_anchor_of_the_attempt_before_is_never_replaced() -> None:
