@@ -75,12 +75,15 @@ def test_kills_on_a_compacted_source_lose_nothing_and_repeat_little(
     file = write_properties(tmp_path / "mm2.properties", settings)
     feed = Feed(source, unique)
     run = HeliographRun(file).start()
+    killed_at = 0
     try:
         for victim in ("worker", "driver", "jvm", "worker", "driver"):
             # Caught up, and then for two seconds in step: what a kill may repeat is a second of copying, and while it
             # catches up a mirror copies many seconds of writing in one.
-            wait_until(lambda: _last(target, f"A.{unique}") > feed.written - RATE, "the copy is in step", 90, every=0.2)
+            wait_until(lambda at=killed_at: _last(target, f"A.{unique}") > at + RATE, "the copy moves", 90, every=0.2)
+            wait_until(lambda: _last(target, f"A.{unique}") > feed.written - RATE, "it is in step", 90, every=0.2)
             time.sleep(2.5)
+            killed_at = feed.written
             if victim == "driver":
                 run.kill()
                 run = HeliographRun(file).start()
