@@ -24,7 +24,7 @@ from heliograph.control.epochs import Epochs, Work
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
-from heliograph.errors import ClusterUnreachable, ConfigError
+from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, ConnectionLost
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_plan import remote_conflicts
@@ -130,7 +130,10 @@ class Replicator:
         spark = asyncio.create_task(self.engine.start())
         for watch in self.watches:
             if watch.name in by_name:
-                await watch.open(by_name[watch.name])
+                try:
+                    await watch.open(by_name[watch.name])
+                except (BrokerRefused, ClusterUnreachable, ConnectionLost, TimeoutError) as error:
+                    watch.fail(error)  # its watch tries again
         jobs = [
             asyncio.create_task(tick_forever(conductor)),
             asyncio.create_task(self._every_second(conductor, each_second)),

@@ -27,6 +27,8 @@ PRODUCE_API = 0
 _RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
 _PRODUCE_TIMEOUT_MS = 10_000
 _WRITE_SECONDS = 30.0
+_LEADER_LOOKS = 50
+_LEADER_SECONDS = 0.1
 
 Record = tuple[bytes, bytes | None]
 
@@ -90,6 +92,10 @@ def _encode(version: int, topic: ProduceTopic, correlation: int) -> Sequence[Buf
     return encode_produce(version, correlation, CLIENT_ID, _PRODUCE_TIMEOUT_MS, [topic])
 
 
+class _NotLed(ConnectionLost):
+    """Metadata names a leader that does not know of it yet, or no longer."""
+
+
 class Ledger:
     """The ledger of one target cluster: a book of what was read so far, and a writer."""
 
@@ -101,7 +107,15 @@ class Ledger:
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> LedgerBook:
-        """Read to the end that the leaders have now."""
+        """Read to the end that the leaders have now; waits a little for partitions that have just been made or moved."""
+        for _ in range(_LEADER_LOOKS):
+            try:
+                return await self._refresh()
+            except _NotLed:
+                await asyncio.sleep(_LEADER_SECONDS)
+        return await self._refresh()
+
+    async def _refresh(self) -> LedgerBook:
         async with self._lock:
             known = self._writer.topic_id
             await self._writer.learn()
@@ -121,7 +135,7 @@ class Ledger:
         ends = await self.client.offsets(node, names, LATEST)
         for name in names:
             if name not in starts or name not in ends:
-                raise ConnectionLost(f"{LEDGER_TOPIC}-{name[1]}: broker {node} does not lead it")
+                raise _NotLed(f"{LEDGER_TOPIC}-{name[1]}: broker {node} does not lead it")
             await self._read(node, name[1], starts[name], ends[name])
 
     async def _read(self, node: int, partition: int, start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from heliograph.kafka.lane import LaneRun, Outgoing
 from heliograph.model.lanes import Lane
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.record_batch import read_header
-from tests.unit.kafka.lanes import IDENTITY, NOW, Pool, answer, entry, following, lane
+from tests.unit.kafka.lanes import IDENTITY, Pool, answer, entry, following, lane
 from tests.unit.wire.batches import (
     APPEND_TIME,
     NOW,
