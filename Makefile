@@ -18,7 +18,7 @@ help: ## say what there is to make
 	@echo '  make demo SECONDS=20   the same for 20 seconds, then a comparison record by record'
 	@echo '  make test              everything: checks, unit and property tests, real brokers, a real Spark, kills'
 	@echo '  make check             the fast part: format, lint, import contracts, types, unit and property tests'
-	@echo '  make bench             against the real MirrorMaker 2 on the same data; writes build/bench.json'
+	@echo '  make bench             against the real MirrorMaker 2 on the same data; writes build/bench.json and docs/benchmarks.md'
 	@echo '  make setup             the virtual environment alone: leaves $(BIN)/heliograph'
 	@echo '  make jars              Kafka 4.3.1 into $${HELIOGRAPH_CACHE:-~/.cache/heliograph}'
 	@echo '  make lock              requirements.lock anew from pyproject.toml'
@@ -38,6 +38,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src || true # a faster start where Python may not write its caches by itself
 	@touch $@
 
 jars: java setup
@@ -61,6 +62,7 @@ demo: java setup jars
 bench: java setup jars
 	@mkdir -p build
 	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.bench.report build/bench.json > docs/benchmarks.md
 
 lock: python
 	@$(PYTHON) -m venv build/lock

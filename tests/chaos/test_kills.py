@@ -132,7 +132,7 @@ class Ends:
                 now = {
                     (topic, part): end for topic in self._topics for part, end in ends(self._bootstrap, topic).items()
                 }
-            except KafkaException:
+            except (KafkaException, TimeoutError):
                 now = {}  # the broker was just killed, or the topic is not made yet
             if any(end > self._last.get(name, 0) for name, end in now.items()):
                 self._moved_at = time.monotonic()

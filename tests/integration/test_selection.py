@@ -163,7 +163,10 @@ def test_one_topic_goes_to_two_targets(world: World) -> None:
 
 def test_all_topics_means_no_internal_and_no_excluded_ones(world: World) -> None:
     world.assert_copied("C", f"{world.w}-three", "D", world.remote("C", "three"))
-    from_c = {name for name in world.names("D") if name.startswith(f"{world.alias('C')}.")}
+    # Other tests of this module make topics of their own on these clusters; they may come along.
+    mine = (world.w, world.alias("A"), world.alias("B"), "__", "mm2-", ".checkpoints.")
+    found = {name for name in world.names("D") if name.startswith(f"{world.alias('C')}.")}
+    from_c = {name for name in found if any(word in name.partition(".")[2] for word in mine)}
     second = f"{world.alias('B')}.{world.remote('A', 'chain')}"
     assert from_c <= {world.remote("C", "three"), world.remote("C", "ident"), f"{world.alias('C')}.{second}"}
     assert not [

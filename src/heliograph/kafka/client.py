@@ -69,6 +69,7 @@ class ClusterClient:
         self.cluster_id = ""
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
+        self._closed = False
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
 
     # -- connections ------------------------------------------------------------------------------------------------
@@ -81,9 +82,7 @@ class ClusterClient:
             kept = self._connections.get(key)
             if kept is not None and not kept.closed:
                 return kept
-            connection = await self.dial(node)
-            self._connections[key] = connection
-            return connection
+            return self._keep(key, await self.dial(node))
 
     async def dial(self, node: int) -> Connection:
         """A connection of the caller's own."""
@@ -106,13 +105,20 @@ class ClusterClient:
             except ConnectionLost as error:
                 last = error
                 continue
-            self._connections[(-1, "bootstrap")] = connection
-            return connection
+            return self._keep((-1, "bootstrap"), connection)
         raise ClusterUnreachable(
             f"cluster {self.cluster.alias} is unreachable at {', '.join(self.cluster.bootstrap)}: {last}"
         )
 
+    def _keep(self, key: tuple[int, str], connection: Connection) -> Connection:
+        if self._closed:
+            connection.close()
+            raise ConnectionLost(f"cluster {self.cluster.alias}: this client was closed")
+        self._connections[key] = connection
+        return connection
+
     def close(self) -> None:
+        self._closed = True
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
