@@ -11,6 +11,7 @@ import pytest
 from heliograph.kafka import cutting
 from heliograph.kafka.claims import transactional_id
 from heliograph.model.lanes import Guard
+from heliograph.operations.compare import compare_topics
 from tests.integration.protocol.harness import QUICK, SILENT, Attempt, Mirror, carry, with_client
 from tests.support.batches import read_batches
 from tests.support.topics import delete_records, delete_topic, ends
@@ -134,7 +135,10 @@ def test_on_a_compacted_source_a_zombie_is_fenced_and_leaves(mirror: Mirror) -> 
             successor.stop()
         zombie.kill()
     assert max(generations) == 2, f"the fenced attempt opened further generations: {generations}"
-    mirror.assert_identical(20)
+    # What the zombie wrote before the successor's first append fenced it may be repeated (P8.3); nothing is lost.
+    found = compare_topics(mirror.source, mirror.target, {mirror.topic: mirror.remote})
+    assert len(found.differences) <= 1, [str(difference) for difference in found.differences]
+    assert all("repeated" in str(difference) for difference in found.differences)
 
 
 def test_a_recreated_source_is_refused(mirror: Mirror) -> None:
