@@ -112,8 +112,11 @@ def test_a_log_start_lies_in_the_middle_of_a_batch(two_clusters: TwoClusters, un
     assert (starts(here, unique), ends(here, unique)) == ({0: 333}, {0: 1_000})
 
 
-def test_the_real_mirrormaker_2_runs_from_the_same_jars(two_clusters: TwoClusters, unique: str, tmp_path: Path) -> None:
-    here, there = two_clusters.a.bootstrap, two_clusters.b.bootstrap
+def test_the_real_mirrormaker_2_runs_from_the_same_jars(
+    new_cluster: ClusterFactory, unique: str, tmp_path: Path
+) -> None:
+    """On clusters of its own: its heartbeats would join every other test's flow."""
+    here, there = new_cluster("A").bootstrap, new_cluster("B").bootstrap
     create_topic(here, unique, partitions=2)
     written = write_every_codec(here, unique, 50, partitions=2)
     more = {

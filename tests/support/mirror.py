@@ -18,8 +18,9 @@ QUICK = {
     "replication.factor": "1",
     "takeover.wait.seconds": "2",
     "lane.retry.backoff.ms": "200",
+    "heartbeats.replication.enabled": "false",
 }
-"""One broker on each side, and no test waits long for what must be waited for."""
+"""One broker on each side, no test waits long for what must be waited for, none copies another one's heartbeats."""
 
 
 def word() -> str:

@@ -70,6 +70,7 @@ class ClusterClient:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
         self._closed = False
+        self._dialling = asyncio.Lock()
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
 
     # -- connections ------------------------------------------------------------------------------------------------
@@ -94,6 +95,10 @@ class ClusterClient:
         return await Connection.open(host, port, self.timeout_s)
 
     async def _any(self) -> Connection:
+        async with self._dialling:  # two askers at once would open two, and one would be nobody's
+            return await self._kept_or_bootstrap()
+
+    async def _kept_or_bootstrap(self) -> Connection:
         for (_, purpose), connection in self._connections.items():
             if purpose in ("ask", "bootstrap") and not connection.closed:
                 return connection

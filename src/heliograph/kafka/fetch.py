@@ -113,14 +113,16 @@ class SourceReader:
         self._by_id: dict[tuple[bytes, int], LaneRun] = {}
         self._changed = asyncio.Event()
         self._connection: Connection | None = None
+        self._dialling = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._polled: set[LaneRun] = set()
         self._interrupted = False
 
     async def warm(self) -> None:
         """Dial ahead of the first lane."""
-        if self._connection is None or self._connection.closed:
-            self._connection = await self._client.dial(self._node)
+        async with self._dialling:
+            if self._connection is None or self._connection.closed:
+                self._connection = await self._client.dial(self._node)
 
     def add(self, run: LaneRun) -> None:
         self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
@@ -164,6 +166,9 @@ class SourceReader:
                     self._interrupted = False
                     continue
                 self._lose(str(error))
+                return
+            except Exception as error:  # noqa: BLE001  a fault of ours: the lanes say so and begin again
+                self._lose(f"reading from broker {self._node}: {error!r}")
                 return
 
     async def _read_once(self) -> None:

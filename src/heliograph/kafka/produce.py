@@ -85,6 +85,8 @@ class TargetWriter:
                 group.create_task(self._watch(connection))
         except* ConnectionLost as errors:
             self._lose(str(errors.exceptions[0]))
+        except* Exception as errors:  # noqa: BLE001  a fault of ours: the lanes say so and begin again
+            self._lose(f"writing to broker {self._node}: {errors.exceptions[0]!r}")
 
     async def _watch(self, connection: Connection) -> None:
         """An answer that is due for longer than the request's own limit will not come."""

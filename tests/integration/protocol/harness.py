@@ -77,6 +77,7 @@ class Mirror:
                 f"{self.flow}.topics = {self.topic}",
                 f"{self.topic}t->{self.topic}s.enabled = false",
                 "replication.factor = 1",
+                "heartbeats.replication.enabled = false",  # `entries[0]` is the lane of this topic
                 f"{self.flow}.consumer.isolation.level = {isolation}",
             )
         )
