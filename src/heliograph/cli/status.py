@@ -48,6 +48,9 @@ def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
     console.print(headline(flow, now_ms), highlight=False, markup=False)
     if flow.lanes:
         console.print(_table(flow.lanes, now_ms))
+    for event in flow.events:
+        about = f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
+        console.print(about, highlight=False, markup=False)
 
 
 def headline(flow: FlowStatus, now_ms: int) -> str:

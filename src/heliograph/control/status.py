@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
+from heliograph.control.events import EventReader
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_names import policy_for
@@ -25,6 +27,8 @@ from heliograph.wire.records import read_records
 _FRESH_MS = 8_000
 _NEWEST = 40
 _MISSING = {3, 100}
+_EVENTS_LOOKED_AT = 500
+_EVENTS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class FlowStatus:
     epoch: int
     spark: Mapping[str, Any]
     lanes: tuple[LaneStatus, ...]
+    events: tuple[Event, ...] = ()
+    """The newest ones, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,6 +92,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     try:
         book = await warm.ledger(flow.target).refresh()
         telemetry = await _telemetry(warm.client(flow.target), name)
+        events = await EventReader(warm.client(flow.target), [name]).read(_EVENTS_LOOKED_AT)
     except BrokerRefused as error:
         trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
         return _unknown(name, await _source_trouble(flow, warm) or trouble)
@@ -121,6 +128,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry.get("epoch", 0),
         telemetry.get("spark", {}),
         tuple(lanes),
+        tuple(events[-_EVENTS_SHOWN:]),
     )
 
 
