@@ -97,6 +97,8 @@ def _number(value: int) -> str:
 def _batches(lane: LaneStatus) -> str:
     parts = [f"{lane.raw_batches} raw", f"{lane.rebuilt_batches} rebuilt"]
     parts += [f"{number} {reason}" for reason, number in lane.dropped.items()]
+    parts += [f"{number} left out ({word})" for word, number in lane.skipped.items()]
+    parts += [f"{lane.foreign} of others"] if lane.foreign else []
     return ", ".join(parts)
 
 

@@ -88,6 +88,8 @@ class EventLog:
 
     def tell(self, event: Event) -> None:
         """Log and queue an event, unless the same was told within the hour: a lane that is tried again meets the same."""
+        if event.kind == EventKind.RECOVERED:  # the same trouble, should it come back, is news again
+            self._told = {told: when for told, when in self._told.items() if told[:2] != event.told[:2]}
         told = self._told.get(event.told)
         if told is not None and event.time_ms - told < _SAME_AGAIN_MS:
             return

@@ -138,12 +138,13 @@ class FlowWatch:
     def _settle(self, trouble: str) -> None:
         if trouble == self.trouble:
             return
+        over = self.trouble and not trouble
         self.trouble = trouble
         self.trouble_since_ms = self._clock.now_ms()
         if trouble:
             self._say(EventKind.TROUBLE, trouble)
-        else:
-            _log.info("%s: both clusters answer", self.name)
+        elif over:
+            self._say(EventKind.RECOVERED, "both clusters answer")
 
     def _say(self, kind: EventKind, reason: str, what_to_do: str = "") -> None:
         self._tell(Event(self._clock.now_ms(), self.name, self.name, kind, reason, what_to_do))

@@ -57,6 +57,8 @@ class LaneStatus:
     rebuilt_batches: int = 0
     rebuilt: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
+    foreign: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,6 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     try:
         book = await warm.ledger(flow.target).refresh()
         telemetry = await _telemetry(warm.client(flow.target), name)
-        events = await EventReader(warm.client(flow.target), [name]).read(_EVENTS_LOOKED_AT)
     except BrokerRefused as error:
         trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
         return _unknown(name, await _source_trouble(flow, warm) or trouble)
@@ -128,8 +129,15 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry.get("epoch", 0),
         telemetry.get("spark", {}),
         tuple(lanes),
-        tuple(events[-_EVENTS_SHOWN:]),
+        await _newest_events(warm.client(flow.target), name),
     )
+
+
+async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:
+    try:
+        return tuple((await EventReader(client, [flow]).read(_EVENTS_LOOKED_AT))[-_EVENTS_SHOWN:])
+    except (HeliographError, TimeoutError):
+        return ()  # positions are worth more than events: `heliograph events` says what is wrong
 
 
 async def _source_trouble(flow: FlowSettings, warm: Warm) -> str:
@@ -258,6 +266,8 @@ def _lane(
         rebuilt_batches=totals.get("rebuilt_batches", 0),
         rebuilt=totals.get("rebuilt", {}),
         dropped=totals.get("dropped", {}),
+        foreign=totals.get("foreign", 0),
+        skipped=totals.get("skipped", {}),
     )
 
 

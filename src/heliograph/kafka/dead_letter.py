@@ -21,6 +21,9 @@ from heliograph.replication.topic_plan import CreateTopic
 from heliograph.wire.plain_batch import plain_record_batch
 from heliograph.wire.records import Record, read_records
 
+_UNKNOWN_TOPIC = 3
+_LOOKS = 50
+_LOOK_SECONDS = 0.1
 # A letter keeps its own time: the record's may be what the target refuses, or so old that retention would take it at once.
 _CONFIGS = {
     "cleanup.policy": "delete",
@@ -73,9 +76,13 @@ class DeadLetters:
 
     async def write(self, lane: Lane, records: Sequence[Record], cause: str, cure: str, now_ms: int) -> None:
         """Append; returns when all are acknowledged."""
-        view = (await self._client.metadata([self._topic]))[self._topic]
-        if view.error == 3:
+        if (await self._client.metadata([self._topic]))[self._topic].error == _UNKNOWN_TOPIC:
             await asyncio.to_thread(self._create)
+            for _ in range(_LOOKS):  # made, but not every broker knows of it at once
+                view = (await self._client.metadata([self._topic]))[self._topic]
+                if not view.error and view.leaders and view.leaders[0].node >= 0:
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
         writer = TopicWriter(self._client, self._topic)
         for record in records:
             headers = (*record.headers, *_whence(lane, record, cause, cure))

@@ -110,6 +110,7 @@ class LaneLife:
     async def _attach(self) -> Start | None:
         run = self.run
         run.become(LaneState.ATTACHING, "", now_ms())
+        entry: LedgerEntry | None = None
         try:
             entry = await self._entry()
             attacher = self.slot.attacher(self.rules)
@@ -118,20 +119,16 @@ class LaneLife:
                 return None
             return start if await self._may_carry(start) else None
         except HeliographError as error:
-            await self._give_way(error)
+            await self._give_way(error, entry)
         except TimeoutError:
             await self.pause(LaneState.WAITING, "the ledger did not answer in time")
         return None
 
-    async def _give_way(self, error: HeliographError) -> None:
-        """What keeps a lane from attaching, and what is done about it."""
+    async def _give_way(self, error: HeliographError, entry: LedgerEntry | None) -> None:
+        """What keeps a lane from attaching at `entry`, and what is done about it."""
         match error:
-            case PositionLost():
-                await self._steps.position_lost(error.begins, self.find_entry)
-            case LostOnTarget():
-                await self._steps.target_lost(error.lost, self.find_entry)
-            case TopicReplaced():
-                await self._steps.topic_replaced(error.on_source)
+            case PositionLost() | LostOnTarget() | TopicReplaced():
+                await self._steps.carry_out(self._settle(error, entry), str(error))
             case NewerGeneration() | NotCountable():
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
             case BrokerRefused():
@@ -141,8 +138,16 @@ class LaneLife:
             case _:
                 await self.park(EventKind.PARKED, str(error))
 
+    async def _settle(self, error: LaneParked, entry: LedgerEntry | None) -> None:
+        if isinstance(error, TopicReplaced):
+            await self._steps.topic_replaced(error.on_source)
+        elif isinstance(error, PositionLost) and entry is not None:
+            await self._steps.position_lost(error.begins, entry)
+        elif isinstance(error, LostOnTarget) and entry is not None:
+            await self._steps.target_lost(error.lost, entry)
+
     async def _entry(self) -> LedgerEntry:
-        entry = await self.find_entry()
+        entry = await self._find_entry()
         if not _is_of(entry, self.run.lane):
             raise LaneParked(
                 f"generation {entry.generation} counts another topic of this name: waiting for the next plan"
@@ -153,7 +158,7 @@ class LaneLife:
             )
         return entry
 
-    async def find_entry(self) -> LedgerEntry:
+    async def _find_entry(self) -> LedgerEntry:
         """The position to attach from: handed over, our own last one, or the ledger's; on compacted sources a new generation."""
         run = self.run
         handed, self._handed = self._handed, None

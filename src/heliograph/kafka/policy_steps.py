@@ -8,7 +8,7 @@ that was replaced while it slept answers from an old log (case 1d), and everythi
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,6 @@ _BELIEVE_SECONDS = 10.0
 _SUSPICION_KEPT_SECONDS = 60.0
 _TELL_OF_OTHERS_SECONDS = 600.0
 
-FindEntry = Callable[[], Awaitable[LedgerEntry]]
-
 
 class PolicySteps:
     """Of one lane."""
@@ -75,9 +73,17 @@ class PolicySteps:
                 return await self._judge(decide(self._policies, found))
         return True
 
-    async def position_lost(self, begins: int, find_entry: FindEntry) -> None:
+    async def carry_out(self, steps: Awaitable[None], finding: str) -> None:
+        """Take steps; where a cluster keeps them from being taken, the lane waits and meets the same again."""
+        try:
+            await steps
+        except HeliographError as error:
+            await self._life.pause(LaneState.WAITING, f"{finding}: {error}")
+        except TimeoutError:
+            await self._life.pause(LaneState.WAITING, f"{finding}: a cluster did not answer in time")
+
+    async def position_lost(self, begins: int, entry: LedgerEntry) -> None:
         """The last attempt's position cannot be found again: some of what is gone may have been copied."""
-        entry = await find_entry()
         lost = DataLost(self._life.subject, entry.source_next, begins, exact=False)
         await self._open(decide(self._policies, lost), entry)
 
@@ -85,11 +91,11 @@ class PolicySteps:
         situation = SourceReplaced(self._life.subject) if on_source else TargetReplaced(self._remote)
         await self._judge(decide(self._policies, situation))
 
-    async def target_lost(self, lost: Lost, find_entry: FindEntry) -> None:
+    async def target_lost(self, lost: Lost, entry: LedgerEntry) -> None:
         """P9: copy again, once it is believed."""
         if self._policies.target_loss != "fail" and not await self._believe("target", lost.reason):
             return
-        await self._recopy(lost, await find_entry())
+        await self._recopy(lost, entry)
 
     # -- while following --------------------------------------------------------------------------------------------
 
@@ -112,7 +118,8 @@ class PolicySteps:
             begins = await self._offset(on_source=True, which=EARLIEST)
             agrees_to = ends_at if await self._same_before(ends_at) else begins
         cut = SourceCut(self._life.subject, position, ends_at, agrees_to)
-        await self._open(decide(self._policies, cut), replace(run.acked, source_next=agrees_to, source_epoch=epoch))
+        before = epoch if agrees_to == ends_at else -1
+        await self._open(decide(self._policies, cut), replace(run.acked, source_next=agrees_to, source_epoch=before))
 
     async def source_short(self, position: int, ends: int, begins: int) -> None:
         """As `source_cut`, of a source that cannot say where it was cut: only its start is certain to lose nothing."""

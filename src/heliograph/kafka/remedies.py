@@ -61,29 +61,23 @@ class Remedies:
             case "corrupt":
                 await self._again_or_park(failure, 1)
             case _:
-                await self._ask_policies(failure)
+                await self._steps.carry_out(self._ask_policies(failure), failure.message)
 
     async def _ask_policies(self, failure: Failure) -> None:
-        try:
-            match failure.finding:
-                case "source_range":
-                    await self._react_to_range(failure)
-                case "source_cut":
-                    await self._steps.source_cut(failure.offset, failure.epoch)
-                case "source_replaced":
-                    await self._steps.topic_replaced(on_source=True)
-                case "below_expected":
-                    await self._steps.stray_batch(failure.message)
-                case "foreign_writer":
-                    await self._life.pause(LaneState.WAITING, failure.message, soon=True)  # attach finds who it is
-                case "record" if failure.offset >= 0:
-                    await self._steps.bad_record(failure.code or 0, failure.offset, failure.message)
-                case _:
-                    await self._life.park(EventKind.PARKED, failure.message)
-        except HeliographError as error:
-            await self._life.pause(LaneState.WAITING, str(error))
-        except TimeoutError:
-            await self._life.pause(LaneState.WAITING, f"{failure.message}: a cluster did not answer in time")
+        match failure.finding:
+            case "source_range":
+                await self._react_to_range(failure)
+            case "source_cut":
+                await self._steps.source_cut(failure.offset, failure.epoch)
+            case "source_replaced" | "foreign_writer":
+                # Attach finds out what it is, and who.
+                await self._life.pause(LaneState.WAITING, failure.message, soon=self.count(failure.code) <= 3)
+            case "below_expected":
+                await self._steps.stray_batch(failure.message)
+            case "record" if failure.offset >= 0:
+                await self._steps.bad_record(failure.code or 0, failure.offset, failure.message)
+            case _:
+                await self._life.park(EventKind.PARKED, failure.message)
 
     # -- by code ----------------------------------------------------------------------------------------------------
 
@@ -123,15 +117,15 @@ class Remedies:
             return
         bad = Failure(failure.code, failure.message, finding="record", offset=run.refused.first)
         run.piece_count = run.piece_until = 0
-        await self._ask_policies(bad)
+        await self._steps.carry_out(self._ask_policies(bad), failure.message)
 
     async def _act(self, action: Action, failure: Failure, tries: int) -> None:
         match action:
-            case Action.PARK | Action.TOPIC_CHANGED:
+            case Action.PARK:
                 await self._life.park(EventKind.PARKED, failure.message)
             case Action.CHECK_LEDGER:
                 await self._check_ledger(failure)
-            case Action.ATTACH | Action.NO_STATE:
+            case Action.ATTACH | Action.NO_STATE | Action.TOPIC_CHANGED:
                 await self._life.pause(LaneState.WAITING, failure.message, soon=tries <= 3)
             case Action.BACKOFF_ATTACH:
                 await self._life.pause(LaneState.WAITING, failure.message)

@@ -36,6 +36,8 @@ class EventKind(StrEnum):
     """A lane stopped for a reason that no policy covers."""
     TROUBLE = "trouble"
     """A flow cannot be planned or a cluster does not answer."""
+    RECOVERED = "recovered"
+    """The trouble of a flow is over."""
     TAKEN_OVER = "taken-over"
     """Another run took a flow."""
     EVENTS_DROPPED = "events-dropped"
