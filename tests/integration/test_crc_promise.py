@@ -73,7 +73,7 @@ class OneLane:
             async with asyncio.timeout(60):
                 await slot.run()
             life = next(iter(slot.lives.values()))
-            return Carried(life.run.counts, life.notes, str(life.run.state))
+            return Carried(life.run.counts, [str(event) for event in life.take_events()], str(life.run.state))
         finally:
             warm.close()
 

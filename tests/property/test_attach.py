@@ -11,9 +11,9 @@ from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule, next_seq
 from heliograph.replication.attach import (
     Ahead,
     Behind,
+    Lost,
     NextSequence,
     OurBatch,
-    Park,
     ReadTail,
     Remembered,
     TargetTail,
@@ -77,7 +77,7 @@ def test_memory_and_headers_come_to_the_same_next_sequence(first: int, counts: l
 
 
 @given(SEQUENCES, st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.data())
-def test_a_target_that_lost_its_end_is_found_at_what_is_left_or_parks(
+def test_a_target_that_lost_its_end_is_found_at_what_is_left_or_lost(
     first: int, counts: list[int], data: st.DataObject
 ) -> None:
     """However many of the last batches are gone, the lane goes on right behind the last one left, or not at all."""
@@ -93,7 +93,7 @@ def test_a_target_that_lost_its_end_is_found_at_what_is_left_or_parks(
     assert next_in_sequence(here, tail) == ReadTail(100)
     found = next_by_headers(here, tail, batches)
     if not batches:
-        assert isinstance(found, Park)
+        assert isinstance(found, Lost)
         return
     assert isinstance(found, NextSequence)
     assert found.sequence == sequence

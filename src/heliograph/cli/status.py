@@ -48,6 +48,9 @@ def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
     console.print(headline(flow, now_ms), highlight=False, markup=False)
     if flow.lanes:
         console.print(_table(flow.lanes, now_ms))
+    for event in flow.events:
+        about = f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
+        console.print(about, highlight=False, markup=False)
 
 
 def headline(flow: FlowStatus, now_ms: int) -> str:
@@ -94,6 +97,8 @@ def _number(value: int) -> str:
 def _batches(lane: LaneStatus) -> str:
     parts = [f"{lane.raw_batches} raw", f"{lane.rebuilt_batches} rebuilt"]
     parts += [f"{number} {reason}" for reason, number in lane.dropped.items()]
+    parts += [f"{number} left out ({word})" for word, number in lane.skipped.items()]
+    parts += [f"{lane.foreign} of others"] if lane.foreign else []
     return ", ".join(parts)
 
 

@@ -14,6 +14,7 @@ from heliograph.config.properties import Property
 from heliograph.config.resolve import View
 from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
+from heliograph.model.policies import Policies
 
 Entries = Mapping[str, Property]
 
@@ -55,6 +56,17 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         fetch_min_bytes=view.number("consumer.fetch.min.bytes"),
         source_client=view.keys(SECURITY_NAMES, READER),
         target_client=writer.keys(SECURITY_NAMES, WRITER),
+        policies=_policies(view),
+    )
+
+
+def _policies(view: View) -> Policies:
+    return Policies(
+        source_reset=view.text("on.source.reset"),
+        data_loss=view.text("on.data.loss"),
+        target_loss=view.text("on.target.loss"),
+        foreign_writer=view.text("on.foreign.writer"),
+        bad_record=view.text("on.bad.record"),
     )
 
 

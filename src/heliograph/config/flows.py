@@ -6,10 +6,11 @@ Nothing here knows the file they came from, but for the texts that `heliograph c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
+from heliograph.model.policies import Policies
 
 ClientKeys = tuple[tuple[str, str], ...]
 
@@ -48,6 +49,7 @@ class FlowSettings:
     """Security keys of the connections that read the source, sorted."""
     target_client: ClientKeys
     """Security keys of the connections that write to the target, sorted."""
+    policies: Policies = field(default_factory=Policies)
 
 
 @dataclass(frozen=True)

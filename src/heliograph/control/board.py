@@ -9,6 +9,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from heliograph.model.events import Event, event_of
+
 _RATE_SECONDS = 5.0
 _LATENCIES_KEPT = 2000
 
@@ -25,11 +27,13 @@ class LaneTotals:
     attaches: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     rebuilt: dict[str, int] = field(default_factory=dict)
+    foreign: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
 
     def add(self, now: dict[str, Any], before: dict[str, Any]) -> None:
-        for name in ("records", "bytes", "raw_batches", "rebuilt_batches", "refused", "attaches"):
+        for name in ("records", "bytes", "raw_batches", "rebuilt_batches", "refused", "attaches", "foreign"):
             setattr(self, name, getattr(self, name) + now[name] - before.get(name, 0))
-        for name in ("dropped", "rebuilt"):
+        for name in ("dropped", "rebuilt", "skipped"):
             sums: dict[str, int] = getattr(self, name)
             old = before.get(name, {})
             for reason, count in now[name].items():
@@ -52,7 +56,7 @@ class Board:
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self.latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
-        self.notes: list[str] = []
+        self.events: list[Event] = []
         self.slots: dict[str, dict[str, Any]] = {}
 
     def take(self, attempt: str, rows: list[dict[str, Any]], slot: dict[str, Any]) -> None:
@@ -68,7 +72,7 @@ class Board:
         view.totals.add(counts, before)
         self._seen[(attempt, key)] = counts
         self.latencies.extend(row.get("latency_ms", ()))
-        self.notes.extend(f"{key}: {note}" for note in row.get("notes", ()))
+        self.events.extend(event for fields in row.get("events", ()) if (event := event_of(fields)) is not None)
         # A task that waits for its turn, or has handed a lane over, knows less than the one that carries it.
         if row["state"] in ("waiting", "done") and row["position"] < view.row["position"]:
             return
@@ -97,6 +101,6 @@ class Board:
         values = sorted(self.latencies)
         return values[min(len(values) - 1, int(len(values) * share))] if values else None
 
-    def take_notes(self) -> list[str]:
-        notes, self.notes = self.notes, []
-        return notes
+    def take_events(self) -> list[Event]:
+        events, self.events = self.events, []
+        return events

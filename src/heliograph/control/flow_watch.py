@@ -14,6 +14,7 @@ from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, open_l
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event, EventKind
 from heliograph.replication.generations import Holder
 
 _log = logging.getLogger(__name__)
@@ -34,10 +35,16 @@ class Runner:
 
 
 class FlowWatch:
-    """Owns a flow's plan. `on_change` is called when its lanes changed."""
+    """Owns a flow's plan. `on_change` is called when its lanes changed, `tell` with what a person must know."""
 
     def __init__(
-        self, settings: FlowSettings, engine: EngineSettings, warm: Warm, me: Runner, on_change: Callable[[], None]
+        self,
+        settings: FlowSettings,
+        engine: EngineSettings,
+        warm: Warm,
+        me: Runner,
+        on_change: Callable[[], None],
+        tell: Callable[[Event], None],
     ) -> None:
         self.settings = settings
         self.planner = FlowPlanner(settings, engine)
@@ -45,6 +52,7 @@ class FlowWatch:
         self._warm = warm
         self._clock = Clock()
         self._on_change = on_change
+        self._tell = tell
         self._holder = Holder(settings.flow.name, me.host, me.process, me.run, me.since_ms, me.since_ms, False)
         self.tenure: Tenure | None = None
         self.opened: OpenedFlow | None = None
@@ -70,8 +78,8 @@ class FlowWatch:
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
         opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine)
-        for sentence in opened.opened:
-            _log.warning("%s", sentence)
+        for event in opened.events:
+            self._tell(event)
         changed = self.opened is None or _shape(self.opened) != _shape(opened)
         self.opened = opened
         self.first = self.first or opened
@@ -121,7 +129,7 @@ class FlowWatch:
             except (HeliographError, TimeoutError) as error:
                 _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
             if held and not self.tenure.is_mine:
-                _log.warning("%s: another run took the flow over", self.name)
+                self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
                 on_lost()
 
     def fail(self, error: Exception) -> None:
@@ -130,12 +138,16 @@ class FlowWatch:
     def _settle(self, trouble: str) -> None:
         if trouble == self.trouble:
             return
+        over = self.trouble and not trouble
         self.trouble = trouble
         self.trouble_since_ms = self._clock.now_ms()
         if trouble:
-            _log.warning("%s: %s", self.name, trouble)
-        else:
-            _log.info("%s: both clusters answer", self.name)
+            self._say(EventKind.TROUBLE, trouble)
+        elif over:
+            self._say(EventKind.RECOVERED, "both clusters answer")
+
+    def _say(self, kind: EventKind, reason: str, what_to_do: str = "") -> None:
+        self._tell(Event(self._clock.now_ms(), self.name, self.name, kind, reason, what_to_do))
 
     def close(self) -> None:
         self.planner.close()

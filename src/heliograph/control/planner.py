@@ -19,6 +19,7 @@ from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.fetch import ReadLimits
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import FlowRules, Warm, wall_ms
+from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.topics import Topic
 from heliograph.replication.filters import NameFilter
@@ -73,8 +74,8 @@ class OpenedFlow:
     plan: FlowPlan
     entries: Mapping[str, LedgerEntry]
     refused: Mapping[str, str]
-    opened: tuple[str, ...]
-    """Sentences about generations that were opened."""
+    events: tuple[Event, ...]
+    """Generations that were opened, lanes that were refused, and why."""
 
 
 class FlowPlanner:
@@ -191,6 +192,7 @@ def flow_rules(plan: FlowPlan) -> FlowRules:
         read_committed=settings.isolation == "read_committed",
         expiration_ms=plan.expiration_ms,
         limits=limits,
+        policies=settings.policies,
     )
 
 
@@ -206,12 +208,14 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: boo
     entries: dict[str, LedgerEntry] = {}
     refused: dict[str, str] = {}
     new: list[tuple[Lane, New]] = []
+    events: list[Event] = []
     for lane in plan.lanes:
-        match opening(book.latest(lane.id), lane, rule, plan.target_cluster_id):
+        match opening(book.latest(lane.id), lane, rule, plan.target_cluster_id, settings.policies):
             case Continue(entry):
                 entries[lane.id.key] = entry
-            case Refused(reason):
+            case Refused(reason) as no:
                 refused[lane.id.key] = reason
+                events.append(_event(lane.id, no.kind, reason, no.what_to_do))
             case New(previous=previous) as found if found.needs_drain and previous is not None and not lane.compacted:
                 try:
                     new.append((lane, await _exact(plan, warm, lane, found, held)))
@@ -219,7 +223,6 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: boo
                     refused[lane.id.key] = f"the rule changed, and the exact position is not known yet: {error}"
             case New() as found:
                 new.append((lane, found))
-    opened: list[str] = []
     if new:
         identity = await warm.client(settings.target).new_identity(transactional_id(plan.name))
         fresh = [lane for lane, found in new if found.generation == 0]
@@ -230,6 +233,7 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: boo
             known = book.latest(lane_id)
             if known is None:
                 refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
+                events.append(_event(lane_id, EventKind.PARKED, refused[lane_id.key]))
             else:
                 entries[lane_id.key] = known
         new = [(lane, found) for lane, found in new if lane.id not in written]
@@ -237,10 +241,16 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: boo
         wanted = [_claim(plan, lane, found, identity, ends) for lane, found in new]
         won = await open_generations(ledger, wanted, wall_ms())
         entries |= {lane_id.key: entry for lane_id, entry in won.items()}
-        opened = [
-            f"{lane.id.key}: generation {found.generation} ({found.reason})" for lane, found in new if found.generation
-        ]
-    return OpenedFlow(plan, entries, refused, tuple(opened))
+        events += [_begun(lane, found) for lane, found in new if found.generation]
+    return OpenedFlow(plan, entries, refused, tuple(events))
+
+
+def _begun(lane: Lane, found: New) -> Event:
+    return _event(lane.id, found.kind, f"generation {found.generation} begins: {found.reason}")
+
+
+def _event(lane: LaneId, kind: EventKind, reason: str, what_to_do: str = "") -> Event:
+    return Event(wall_ms(), lane.flow, f"{lane.topic}-{lane.partition}", kind, reason, what_to_do)
 
 
 async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool) -> New:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import platform
 import uuid
@@ -21,6 +20,7 @@ from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work
+from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
@@ -32,8 +32,8 @@ from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
 from heliograph.spark.session import local_master
 
-_log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 6.0
+_FLUSH_SECONDS = 1.5
 _PARKED_IS_FINAL_SECONDS = 10.0
 
 
@@ -73,8 +73,11 @@ class Replicator:
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self._warm = Warm()
         flows = [flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters]
+        targets = {flow.flow.name: flow.target for flow in flows}
+        self.events = EventLog(self._warm, targets, self.clock.now_ms)
         self.watches = [
-            FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed) for flow in flows
+            FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed, self.events.tell)
+            for flow in flows
         ]
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
@@ -140,6 +143,7 @@ class Replicator:
             asyncio.create_task(tick_forever(conductor)),
             asyncio.create_task(self._every_second(conductor, each_second)),
             asyncio.create_task(self._tell_others()),
+            asyncio.create_task(self.events.write_forever()),
             *(asyncio.create_task(watch.watch()) for watch in self.watches),
             *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
         ]
@@ -172,6 +176,9 @@ class Replicator:
             stopped.cancel()
 
     async def _leave(self) -> None:
+        for event in self.board.take_events():
+            self.events.tell(event)
+        await self.events.flush(_FLUSH_SECONDS)
         await self._publish()
         for watch in self.watches:
             if watch.tenure is not None:
@@ -227,8 +234,8 @@ class Replicator:
     async def _every_second(self, conductor: Conductor, each_second: Callable[[], None]) -> None:
         while True:
             await asyncio.sleep(1)
-            for note in self.board.take_notes():
-                _log.warning("%s", note)
+            for event in self.board.take_events():
+                self.events.tell(event)
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
                     self._done.add(key)
@@ -296,6 +303,7 @@ class Replicator:
             "epoch": self._epochs.number if self._epochs is not None else 0,
             "trouble": watch.trouble,
             "trouble_since_ms": watch.trouble_since_ms,
+            "events_dropped": self.events.dropped,
             "spark": self.spark,
         }
         refused = watch.opened.refused if watch.opened is not None else {}

@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
+from heliograph.control.events import EventReader
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_names import policy_for
@@ -25,6 +27,8 @@ from heliograph.wire.records import read_records
 _FRESH_MS = 8_000
 _NEWEST = 40
 _MISSING = {3, 100}
+_EVENTS_LOOKED_AT = 500
+_EVENTS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class LaneStatus:
     rebuilt_batches: int = 0
     rebuilt: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
+    foreign: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class FlowStatus:
     epoch: int
     spark: Mapping[str, Any]
     lanes: tuple[LaneStatus, ...]
+    events: tuple[Event, ...] = ()
+    """The newest ones, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -121,7 +129,15 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry.get("epoch", 0),
         telemetry.get("spark", {}),
         tuple(lanes),
+        await _newest_events(warm.client(flow.target), name),
     )
+
+
+async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:
+    try:
+        return tuple((await EventReader(client, [flow]).read(_EVENTS_LOOKED_AT))[-_EVENTS_SHOWN:])
+    except (HeliographError, TimeoutError):
+        return ()  # positions are worth more than events: `heliograph events` says what is wrong
 
 
 async def _source_trouble(flow: FlowSettings, warm: Warm) -> str:
@@ -250,6 +266,8 @@ def _lane(
         rebuilt_batches=totals.get("rebuilt_batches", 0),
         rebuilt=totals.get("rebuilt", {}),
         dropped=totals.get("dropped", {}),
+        foreign=totals.get("foreign", 0),
+        skipped=totals.get("skipped", {}),
     )
 
 

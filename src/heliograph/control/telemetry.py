@@ -22,7 +22,7 @@ def snapshot(flow: str, board: Board, about: Mapping[str, Any], waiting: Mapping
     """The state of one flow's lanes; `waiting` are lanes that no task has yet, with the reason."""
     lanes = [
         {
-            **{name: value for name, value in view.row.items() if name not in ("counts", "latency_ms", "notes")},
+            **{name: value for name, value in view.row.items() if name not in ("counts", "latency_ms", "events")},
             "totals": vars(view.totals),
         }
         for key, view in sorted(board.lanes.items())

@@ -18,12 +18,14 @@ from heliograph.replication.attach import (
     Ahead,
     AskLedger,
     Behind,
+    Lost,
     NextSequence,
     OurBatch,
     Park,
     ReadTail,
     Remembered,
     TargetTail,
+    contradiction,
     distance,
     expected_offset,
     is_guarded,
@@ -32,7 +34,7 @@ from heliograph.replication.attach import (
 )
 from heliograph.wire.error_codes import describe
 from heliograph.wire.rebuild import record_at
-from heliograph.wire.record_batch import walk
+from heliograph.wire.record_batch import BatchHeader, walk
 
 _MISSING_TOPIC = {3, 100}
 
@@ -47,6 +49,22 @@ class PositionLost(LaneParked):
     def __init__(self, reason: str, begins: int) -> None:
         super().__init__(reason)
         self.begins = begins
+
+
+class TopicReplaced(LaneParked):
+    """A topic of the lane is another than the plan knows: only the driver can make a new plan."""
+
+    def __init__(self, reason: str, on_source: bool) -> None:
+        super().__init__(reason)
+        self.on_source = on_source
+
+
+class LostOnTarget(LaneParked):
+    """The target has less than it acknowledged, and where to go on cannot be counted (P9)."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(lost.reason)
+        self.lost = lost
 
 
 class NewerGeneration(LaneParked):
@@ -83,7 +101,10 @@ class Attacher:
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
         position = _Position(entry.source_next, entry.source_epoch, None, read_committed)
-        match distance(entry, found.sequence):
+        apart = distance(entry, found.sequence)
+        if (lost := contradiction(entry, tail, apart)) is not None:
+            raise LostOnTarget(lost)
+        match apart:
             case Ahead(records) | Behind(records) if records and lane.compacted:
                 raise NotCountable(f"{records} records lie between the ledger and the target of a compacted source")
             case Ahead(records) if records and source.log_start > entry.source_next:
@@ -111,7 +132,17 @@ class Attacher:
             target_node=leader.node,
             guarded=remembered is not None
             and is_guarded(timestamp, now_ms, self._expiration_ms, lane.target_append_time),
+            went_back=apart.records if isinstance(apart, Behind) else 0,
         )
+
+    async def foreign(self, lane: Lane, entry: LedgerEntry) -> BatchHeader | None:
+        """The first batch after the entry's position that this flow did not write, in any of its generations."""
+        target, _ = await self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
+        begin = max(target.log_start, entry.target_next)
+        async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
+            if seen.header.producer_id != entry.identity.producer_id:
+                return seen.header
+        return None
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -123,7 +154,7 @@ class Attacher:
         if view.error:
             raise BrokerRefused(view.error, where)
         if view.topic_id != topic_id:
-            raise LaneParked(f"{where}: the topic was deleted and created again")
+            raise TopicReplaced(f"{where}: the topic was deleted and created again", client is self._source)
         leader = view.leaders.get(partition)
         if leader is None:
             raise LaneParked(f"{where}: the partition does not exist")
@@ -171,6 +202,8 @@ class Attacher:
         match found:
             case NextSequence():
                 return found
+            case Lost():
+                raise LostOnTarget(found)
             case Park(reason):
                 raise LaneParked(reason)
             case AskLedger(epoch):
@@ -228,7 +261,7 @@ class Attacher:
         anchors = [(entry.source_start, entry.target_start), *entry.anchors]
         known = [anchor for anchor in anchors if anchor[1] <= position]
         if not known or tail.end < position:
-            raise LaneParked(f"the target lost {lost} records that it had acknowledged, before the first known anchor")
+            raise LostOnTarget(Lost(f"it lost {lost} records that it had acknowledged, before the first known anchor"))
         source_offset, target_offset = known[-1]
         begin = _Position(source_offset, -1, None, committed)
         if position == target_offset:

@@ -150,6 +150,27 @@ class ClusterClient:
             for topic in answer.topics
         }
 
+    async def newest_leader(self, topic: str, partition: int) -> Leader | None:
+        """The leader with the highest leader epoch that any broker knows of; brokers that do not answer are left out."""
+        found: list[Leader] = []
+        wanted = [MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=topic)]
+        request = MetadataRequest(
+            topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        for node in list(self._brokers):
+            try:
+                connection = await self.connection(node)
+                answer = await connection.ask(request, MetadataResponse, connection.version(3, 12))
+            except ConnectionLost:
+                continue
+            found += [
+                Leader(part.leader_id, part.leader_epoch)
+                for view in answer.topics
+                for part in view.partitions
+                if part.partition_index == partition
+            ]
+        return max(found, key=lambda leader: leader.epoch, default=None)
+
     async def offsets(
         self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False
     ) -> dict[Partition, int]:

@@ -68,7 +68,7 @@ class Cutter:
             return "too large"
         if header.is_append_time and not run.lane.target_append_time:
             return "append time"
-        if header.base_offset in run.record_path_once:
+        if header.base_offset in run.record_path_once or header.base_offset < run.piece_until:
             return "refused raw"
         return SMALL if header.size < self._merge_below else ""
 
@@ -117,21 +117,18 @@ class Cutter:
     def _stop_before(self, run: LaneRun, pending: _Pending, error: RecordTooLarge, chunk: Chunk) -> None:
         """What lies before a record that the target cannot take is copied; the lane parks there and nowhere earlier."""
         assert run.start is not None  # noqa: S101  a lane is read after begin()
-        good = [(data, header) for data, header in pending.batches if header.next_offset <= error.offset]
+        good: list[tuple[memoryview, BatchHeader]] = []
+        for data, header in pending.batches:
+            good.append((data, header))
+            if header.next_offset > error.offset:
+                break
         reasons = pending.reasons[: len(good)]
-        run.fetch_offset = good[-1][1].next_offset if good else pending.from_offset
-        if good:
-            pending.batches = good
-            self._push(run, self._rebuild(run, pending, run.start.entry.identity), reasons, chunk)
+        pending.batches = good
+        self._push(run, self._rebuild(run, pending, run.start.entry.identity, error.offset), reasons, chunk)
+        run.fetch_offset = error.offset
         pending.clear()
-        run.stop_at(
-            Failure(
-                10,
-                f"record {error.offset} of {run.lane.id.topic}-{run.lane.id.partition} has {error.size} bytes, "
-                f"{run.lane.remote_topic} takes {run.lane.max_batch_bytes}: raise max.message.bytes there",
-                finding="record",
-            )
-        )
+        cause = f"it has {error.size} bytes, {run.lane.remote_topic} takes {run.lane.max_batch_bytes}"
+        run.stop_at(Failure(10, cause, finding="record", offset=error.offset))
 
     def _push(self, run: LaneRun, rebuilt: list[Rebuilt], reasons: list[str], chunk: Chunk) -> None:
         for reason in reasons:
@@ -152,11 +149,14 @@ class Cutter:
                 )
             )
 
-    def _rebuild(self, run: LaneRun, pending: _Pending, identity: Identity) -> list[Rebuilt]:
+    def _rebuild(self, run: LaneRun, pending: _Pending, identity: Identity, until: int | None = None) -> list[Rebuilt]:
+        pieces = run.piece_count if pending.batches[0][1].base_offset < run.piece_until else 0
         while True:
-            rebuilder = Rebuilder(identity.producer_id, identity.producer_epoch, run.max_bytes, self._merge_target)
+            rebuilder = Rebuilder(
+                identity.producer_id, identity.producer_epoch, run.max_bytes, self._merge_target, pieces
+            )
             try:
-                return rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence)
+                return rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence, until)
             except RecordTooLarge as error:
                 if run.max_bytes >= run.lane.max_batch_bytes or error.size > run.lane.max_batch_bytes:
                     raise

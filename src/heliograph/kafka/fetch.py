@@ -265,18 +265,14 @@ def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:
     """What a source's refusal means for a lane (P10)."""
     name = f"{run.lane.id.topic}-{run.lane.id.partition}"
     if part.diverging_epoch >= 0:
-        return Failure(
-            0,
-            f"the source lost records of {name} that were copied: it now ends epoch {part.diverging_epoch} at "
-            f"{part.diverging_end}, the copy is at {run.fetch_offset} (on.source.reset = fail)",
-            finding="source_reset",
+        message = (
+            f"the source ends what was copied of {name} at {part.diverging_end}, the copy is at {run.fetch_offset}"
         )
+        return Failure(0, message, "source_cut", part.diverging_end, part.diverging_epoch)
     if part.error_code == 1:
         return Failure(1, f"offset {run.fetch_offset} of {name} is out of the source's range", finding="source_range")
     if part.error_code in (100, 103):
-        return Failure(
-            part.error_code, f"{name} was deleted or created again (on.source.reset = fail)", finding="source_reset"
-        )
+        return Failure(part.error_code, f"{name} was deleted or created again", finding="source_replaced")
     if part.error_code in _MOVED:
         return Failure(None, f"reading {name}: {describe(part.error_code)}", finding="source")
     return Failure(part.error_code, f"reading {name}: {describe(part.error_code)}", finding="source_refused")

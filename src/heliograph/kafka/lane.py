@@ -64,7 +64,12 @@ class Failure:
     code: int | None
     message: str
     finding: str = ""
-    """"": a broker's answer; else one of: source, below_expected, record, corrupt, done."""
+    """"": a broker's answer; else one of: source, source_range, source_cut, source_replaced, source_refused,
+    below_expected, foreign_writer, record, corrupt."""
+    offset: int = -1
+    """record: the record that cannot be copied; source_cut: where the source ends what was copied."""
+    epoch: int = -1
+    """source_cut: the leader epoch that the source ends there."""
 
 
 @dataclass
@@ -80,6 +85,18 @@ class Start:
     source_leader_epoch: int
     target_node: int
     guarded: bool
+    went_back: int = 0
+    """Records that the target lost since the entry was written; they are copied again."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The last batch that the target refused."""
+
+    first: int = -1
+    next: int = -1
+    size: int = 0
+    count: int = 0
 
 
 class LaneRun:
@@ -92,35 +109,35 @@ class LaneRun:
         self._expiration_ms = expiration_ms
         self.counts = LaneCounts()
         self.state = LaneState.WAITING
-        self.reason = ""
-        self.since_ms = 0
+        self.reason, self.since_ms = "", 0
         self.queue: deque[Outgoing] = deque()
         self.in_flight: deque[Outgoing] = deque()
         self.queued_bytes = 0
         self.start: Start | None = None
-        self.fetch_offset = 0
-        self.fetch_epoch = -1
+        self.fetch_offset, self.fetch_epoch = 0, -1
         self.sequence = 0
         self.target_next: int | None = None
         self.acked: LedgerEntry | None = None
         self.failure: Failure | None = None
         self.pending_failure: Failure | None = None
+        self.stopped_at = self.foreign_at = -1
         self.draining = False
         self.stopped = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
-        self.source_end = -1
-        self.high_watermark = -1
+        self.source_end = self.high_watermark = -1
         self.log_start = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
-        self.refused_at = -1
-        self.refused_bytes = 0
+        self.refused = Refusal()
+        self.piece_count = self.piece_until = 0
+        """Batches that begin before `piece_until` are cut into pieces of so many records: one of them is refused."""
+        self.tolerates_others = True
+        """Whether the lane goes on when somebody else writes into the remote partition."""
         self.max_bytes = lane.max_batch_bytes
         """What the target takes: its config, or less where it has refused a batch as too large since."""
         self.latency_ms: list[float] = []
-        self._may_pipeline = False
-        self._confirmed = False
+        self._may_pipeline = self._confirmed = False
         self._last_sent_ts = self._last_acked_ts = 0
         self._parked = ("", 0)
         self._unanswered = False
@@ -164,6 +181,8 @@ class LaneRun:
     def fail(self, failure: Failure) -> None:
         """Stop sending; the first failure counts, what is queued is fetched again after the next attach."""
         if self.failure is None:
+            if failure.finding == "source_range":
+                self.stopped_at = self.position()  # where the loss begins, markers that were passed left out
             self.failure = failure
         for item in self.queue:
             if item.chunk is not None:
@@ -253,8 +272,7 @@ class LaneRun:
         if self.failure is None:
             if answer.error_code:
                 self.counts.refused += 1
-                self.refused_at = item.source_first
-                self.refused_bytes = item.size
+                self.refused = Refusal(item.source_first, item.source_next, item.size, item.count)
                 self.fail(Failure(answer.error_code, message))
             else:
                 self._acknowledge(item, answer.base_offset, now_ms)
@@ -283,6 +301,13 @@ class LaneRun:
             )
             return
         assert self.acked is not None  # noqa: S101  begin() precedes every send
+        if self.target_next is not None and base > self.target_next:
+            self.counts.foreign += base - self.target_next
+            self.foreign_at = self.target_next
+            if not self.tolerates_others:
+                # Not acknowledged: the entry stays before the other's records, so that every later attach meets them too.
+                self.fail(Failure(0, "somebody else writes into the remote partition", finding="foreign_writer"))
+                return
         self.target_next = base + item.count
         self._anchor(item.source_first, base, now_ms)
         # A batch merged over a gap ends with another delta than it began with.

@@ -51,7 +51,11 @@ class TopicWriter:
 
     async def append(self, records: Mapping[int, Sequence[Record]], now_ms: int) -> dict[int, int]:
         """Write records by partition; the base offset of each partition's append. Retries until 30 s have passed."""
-        left = {partition: plain_batch(rows, now_ms) for partition, rows in records.items() if rows}
+        return await self.append_batches({part: plain_batch(rows, now_ms) for part, rows in records.items() if rows})
+
+    async def append_batches(self, batches: Mapping[int, bytes]) -> dict[int, int]:
+        """As `append`, of whole batches."""
+        left = dict(batches)
         written: dict[int, int] = {}
         async with asyncio.timeout(_WRITE_SECONDS):
             while left:

@@ -26,6 +26,7 @@ from heliograph.kafka.life import LaneLife
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
+from heliograph.model.policies import Policies
 from heliograph.replication.generations import EntryKey, encode_entry
 
 _HOUSEKEEPING_SECONDS = 0.1
@@ -44,6 +45,7 @@ class FlowRules:
     expiration_ms: int
     """The target's producer.id.expiration.ms."""
     limits: ReadLimits = field(default_factory=ReadLimits)
+    policies: Policies = field(default_factory=Policies)
 
 
 @dataclass(frozen=True)

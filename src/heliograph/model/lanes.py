@@ -129,6 +129,10 @@ class LaneCounts:
     """Batches that took the record path, by reason."""
     refused: int = 0
     attaches: int = 0
+    foreign: int = 0
+    """Offsets of the remote partition that somebody else took."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Records that the target does not take, by what became of them: skip, dead-letter."""
 
 
 def next_sequence(first: int, count: int) -> int:

@@ -69,6 +69,15 @@ class Park:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """The target has less than it acknowledged, and no number tells where to go on: on.target.loss decides."""
+
+    reason: str
+    from_start: bool = True
+    """Copy the source again from its start; else from the ledger's position: what lies before that was there."""
+
+
+@dataclass(frozen=True)
 class Ahead:
     """The target holds `records` of ours beyond the entry."""
 
@@ -82,7 +91,7 @@ class Behind:
     records: int
 
 
-def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | ReadTail | AskLedger | Park:
+def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | ReadTail | AskLedger | Lost | Park:
     """P2.3 a to d, as far as the leader's memory answers it."""
     known = tail.remembered
     if known is None:
@@ -91,6 +100,11 @@ def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | Rea
     if known.epoch > entry.identity.producer_epoch:
         return AskLedger(known.epoch)
     if known.epoch < entry.identity.producer_epoch:
+        if entry.sequence_next != 0 and tail.end < entry.target_next:
+            return Lost(
+                f"it ends at {tail.end} and has nothing of generation {entry.generation} any more, "
+                f"{entry.target_next} was acknowledged"
+            )
         if entry.sequence_next != 0:
             return Park(
                 f"identity conflict: the ledger has {entry.sequence_next} records under epoch "
@@ -102,7 +116,7 @@ def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | Rea
     return NextSequence(next_sequence(known.last_sequence, 1), True, "the target remembers the last record")
 
 
-def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatch]) -> NextSequence | Park:
+def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatch]) -> NextSequence | Lost:
     """P2.3 d: the leader has no state; the last batch of ours in its log decides, or the ledger where there is none."""
     last: OurBatch | None = None
     for batch in ours:
@@ -112,15 +126,16 @@ def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatc
         sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
         return NextSequence(sequence, False, "the last batch of ours in the target's log")
     if tail.end < entry.target_next:
-        return Park(
-            f"the target ends at {tail.end} and has nothing of this lane any more, {entry.target_next} was acknowledged: "
-            "it lost records (on.target.loss); delete the remote topic to copy again"
+        return Lost(
+            f"it ends at {tail.end} and has nothing of this lane any more, {entry.target_next} was acknowledged"
         )
     if tail.end == entry.target_next or tail.log_start <= entry.target_next:
         return NextSequence(entry.sequence_next, False, "nothing of ours after the ledger's position")
-    return Park(
-        f"position unknown: the target's records {entry.target_next} to {tail.log_start} are deleted, and with them "
-        "what was written since the ledger's last entry"
+    # What is copied again from the ledger's position is not there twice: the target has deleted it.
+    return Lost(
+        f"its records {entry.target_next} to {tail.log_start - 1} are deleted, and with them what was written since the "
+        "ledger's last entry: the position is unknown",
+        from_start=False,
     )
 
 
@@ -130,6 +145,16 @@ def distance(entry: LedgerEntry, sequence: int) -> Ahead | Behind:
     if ahead < _HALF:
         return Ahead(ahead)
     return Behind((SEQUENCE_MASK + 1) - ahead)
+
+
+def contradiction(entry: LedgerEntry, tail: TargetTail, found: Ahead | Behind) -> Lost | None:
+    """P3.5: a target that ends before what it acknowledged, but claims to have it all, took a batch into an empty log."""
+    if isinstance(found, Ahead) and tail.end < entry.target_next:
+        return Lost(
+            f"it ends at {tail.end}, {entry.target_next} was acknowledged, and a stray batch of this lane is in it: the "
+            "rest is lost"
+        )
+    return None
 
 
 def is_guarded(last_timestamp: int, now_ms: int, expiration_ms: int, append_time: bool) -> bool:

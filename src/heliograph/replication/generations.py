@@ -13,7 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from heliograph.errors import SetupError
+from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.model.policies import Policies
+from heliograph.replication.policies import Decision, SourceReplaced, Step, TargetReplaced, decide
 
 LEDGER_VERSION = 1
 _HOLDER_PREFIX = "holder/"
@@ -323,6 +326,7 @@ class New:
     start: Start
     previous: LedgerEntry | None = None
     """The entry it follows; with `Start.POSITION` its `source_next` is the start, and it must be exact: drain first."""
+    kind: EventKind = EventKind.GENERATION
 
     @property
     def needs_drain(self) -> bool:
@@ -334,35 +338,38 @@ class Refused:
     """The lane parks with this reason."""
 
     reason: str
+    kind: EventKind = EventKind.PARKED
+    what_to_do: str = ""
 
 
 Opening = Continue | New | Refused
 
 
-def opening(latest: LedgerEntry | None, lane: Lane, rule: Rule, target_cluster_id: str) -> Opening:
+def opening(
+    latest: LedgerEntry | None, lane: Lane, rule: Rule, target_cluster_id: str, policies: Policies | None = None
+) -> Opening:
     """How a lane begins: by what the ledger says of it and what both clusters are at this moment.
 
-    The defaults of the policies are in force: on.source.reset=fail, on.target.loss=recopy. Of several changes the one
-    that reaches furthest decides: a refusal, then a copy from the start, then a new numbering at the same place.
+    Of several changes the one that reaches furthest decides: a refusal, then a copy from the start, then a new numbering.
     """
     if latest is None:
         return New(0, "new lane", Start.BY_OPTION)
-    if _is_another(latest.source_topic_id, lane.source_topic_id):
-        return Refused(
-            f"source topic '{lane.id.topic}' of flow '{lane.id.flow}' was deleted and created again "
-            f"(its id was {latest.source_topic_id} and is {lane.source_topic_id}), and on.source.reset=fail"
-        )
-    following = latest.generation + 1
-    if latest.target_cluster_id != target_cluster_id:
-        return New(following, "target cluster is another", Start.LOG_START, latest)
-    if _is_another(latest.target_topic_id, lane.target_topic_id):
-        return New(following, "target topic is another", Start.LOG_START, latest)
+    found: list[Decision] = []
+    if is_another(latest.source_topic_id, lane.source_topic_id):
+        found.append(decide(policies or Policies(), SourceReplaced(lane.id.topic)))
+    cluster = latest.target_cluster_id != target_cluster_id
+    if cluster or is_another(latest.target_topic_id, lane.target_topic_id):
+        found.append(decide(policies or Policies(), TargetReplaced(lane.remote_topic, cluster)))
+    for decision in sorted(found, key=lambda decision: decision.step is not Step.PARK):
+        if decision.step is Step.PARK:
+            return Refused(decision.reason, decision.kind, decision.what_to_do)
+        return New(latest.generation + 1, decision.reason, Start.LOG_START, latest, decision.kind)
     if latest.rule != rule:
-        return New(following, "rule changed", Start.POSITION, latest)
+        return New(latest.generation + 1, "rule changed", Start.POSITION, latest)
     return Continue(latest)
 
 
-def _is_another(known: str, found: str) -> bool:
+def is_another(known: str, found: str) -> bool:
     """Brokers before 2.8 show no topic ids: no id says nothing, also when the cluster is upgraded later."""
     return known != found and _NO_TOPIC_ID not in {known, found} and "" not in {known, found}
 

@@ -171,7 +171,7 @@ def _entry(text: str) -> LedgerEntry:
 
 
 def _row(life: LaneLife, take: bool = False) -> dict[str, Any]:
-    """A lane as the driver sees it; `take` hands over notes and latencies, so that each is told once."""
+    """A lane as the driver sees it; `take` hands over events and latencies, so that each is told once."""
     run = life.run
     entry = run.acked
     row = {
@@ -193,6 +193,6 @@ def _row(life: LaneLife, take: bool = False) -> dict[str, Any]:
     }
     if take:
         row["latency_ms"] = run.latency_ms[:: max(1, len(run.latency_ms) // _LATENCIES_PER_REPORT)]
-        row["notes"] = life.notes
-        run.latency_ms, life.notes = [], []
+        row["events"] = [event.as_fields() for event in life.take_events()]
+        run.latency_ms = []
     return row

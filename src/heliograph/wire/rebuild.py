@@ -9,6 +9,7 @@ Must not know why a batch took this path, nor when a lane merges.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
@@ -57,30 +58,36 @@ class Rebuilt:
 
 
 class Rebuilder:
-    """Rebuilds batches for one lane's identity and one remote topic's limit."""
+    """Rebuilds batches for one lane's identity and one remote topic's limit; `max_count` 0: any number of records."""
 
-    def __init__(self, producer_id: int, producer_epoch: int, max_bytes: int, target_bytes: int = 1 << 20) -> None:
+    def __init__(
+        self, producer_id: int, producer_epoch: int, max_bytes: int, target_bytes: int = 1 << 20, max_count: int = 0
+    ) -> None:
         self._producer_id = producer_id
         self._producer_epoch = producer_epoch
         self._max_bytes = max_bytes
         self._group_bytes = min(target_bytes, max_bytes)
+        self._max_count = max_count
 
-    def rebuild(self, batches: Sequence[Batch], from_offset: int, sequence: int) -> list[Rebuilt]:
-        """Records at from_offset and above, in as few batches as the limits allow.
+    def rebuild(
+        self, batches: Sequence[Batch], from_offset: int, sequence: int, until: int | None = None
+    ) -> list[Rebuilt]:
+        """Records at from_offset and above, and below `until` if it is given, in as few batches as the limits allow.
 
-        The last result's source_next is the end of the last batch given, so offsets without records are passed over. No
-        result at all means that no record is left at from_offset or above in any of them.
+        The last result's source_next is `until`, or the end of the last batch given, so offsets without records are passed
+        over. No result at all means that no record is left in any of them.
         """
         results: list[Rebuilt] = []
         for group in self._groups(batches):
             opened = OpenedRecords()
             opened.add_all(group, from_offset)
-            if len(opened):
-                for rebuilt in self._pieces(opened, 0, len(opened), sequence):
+            end = len(opened) if until is None else bisect_left(opened.offsets, until)
+            if end:
+                for rebuilt in self._pieces(opened, 0, end, sequence):
                     sequence = (sequence + rebuilt.count) & _SEQUENCE_MASK
                     results.append(rebuilt)
         if results:
-            results[-1] = replace(results[-1], source_next=batches[-1][1].next_offset)
+            results[-1] = replace(results[-1], source_next=batches[-1][1].next_offset if until is None else until)
         return results
 
     def _groups(self, batches: Sequence[Batch]) -> Iterator[Sequence[Batch]]:
@@ -97,15 +104,20 @@ class Rebuilder:
         yield batches[start:]
 
     def _pieces(self, opened: OpenedRecords, start: int, end: int, sequence: int) -> Iterator[Rebuilt]:
-        """Records start to end as one batch, or as several if one would be over the limit."""
-        rebuilt = self._build(opened, start, end, sequence)
-        size = len(rebuilt.data)
-        if size <= self._max_bytes:
-            yield rebuilt
-            return
-        if end - start == 1:
-            raise RecordTooLarge(opened.offsets[start], size, self._max_bytes)
-        for piece_start, piece_end in _cuts(opened, start, end, self._share(size)):
+        """Records start to end as one batch, or as several if one would be over a limit."""
+        cuts: Iterator[tuple[int, int]]
+        if self._max_count and end - start > self._max_count:
+            cuts = ((at, min(at + self._max_count, end)) for at in range(start, end, self._max_count))
+        else:
+            rebuilt = self._build(opened, start, end, sequence)
+            size = len(rebuilt.data)
+            if size <= self._max_bytes:
+                yield rebuilt
+                return
+            if end - start == 1:
+                raise RecordTooLarge(opened.offsets[start], size, self._max_bytes)
+            cuts = _cuts(opened, start, end, self._share(size))
+        for piece_start, piece_end in cuts:
             for piece in self._pieces(opened, piece_start, piece_end, sequence):
                 sequence = (sequence + piece.count) & _SEQUENCE_MASK
                 yield piece

@@ -21,6 +21,7 @@ from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ledger import PRODUCE_API, Ledger
 from heliograph.kafka.slot import Slot, SlotPlan, SlotSettings, Warm, wall_ms
 from heliograph.model.clusters import Cluster
+from heliograph.model.events import Event
 from heliograph.model.lanes import Identity, LaneState, LedgerEntry
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.generations import EntryKey, LedgerBook, encode_entry
@@ -63,6 +64,8 @@ class Mirror:
         self.remote = f"{name}s.{name}"
         self.lane_key = f"{self.flow}/{name}/0"
         self.target_cluster = Cluster(f"{name}t", (target,))
+        self.policies: Mapping[str, str] = {}
+        """Lines `on.*` of the file that `open` reads."""
 
     def make_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         create_topic(self.source, self.topic, partitions, config=config)
@@ -79,6 +82,7 @@ class Mirror:
                 "replication.factor = 1",
                 "heartbeats.replication.enabled = false",  # `entries[0]` is the lane of this topic
                 f"{self.flow}.consumer.isolation.level = {isolation}",
+                *(f"{self.flow}.{name} = {value}" for name, value in self.policies.items()),
             )
         )
         settings = load(text, "protocol.properties")
@@ -169,6 +173,7 @@ class Attempt:
         self.name = uuid.uuid4().hex
         self.slot: Slot | None = None
         self.error: BaseException | None = None
+        self._events: list[Event] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[Any] | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -247,8 +252,15 @@ class Attempt:
         return sum(life.run.counts.records for life in self.lives)
 
     @property
+    def events(self) -> list[Event]:
+        """What the lanes told; nothing takes them away from the attempt."""
+        for life in self.lives:
+            self._events += life.take_events()
+        return self._events
+
+    @property
     def notes(self) -> str:
-        return "\n".join(note for life in self.lives for note in life.notes)
+        return "\n".join(map(str, self.events))
 
     def says(self) -> str:
         return "; ".join(f"{life.run.lane.id.key}: {life.run.state} {life.run.reason}" for life in self.lives[:3])

@@ -9,8 +9,8 @@ from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.slot import wall_ms
+from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity
-from heliograph.operations.compare import compare_topics
 from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
 from tests.support.clusters import ClusterFactory
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
@@ -56,26 +56,6 @@ def test_without_state_the_headers_of_the_target_tell(new_cluster: ClusterFactor
     assert starts(target.bootstrap, own.remote)[0] == end
     assert ends(target.bootstrap, own.remote)[0] == end + 20
     assert own.producers()[opened.entries[0].identity.producer_id].last_sequence == 69
-
-
-def test_a_tail_that_was_deleted_with_what_the_ledger_did_not_know_parks(
-    new_cluster: ClusterFactory, mirror: Mirror
-) -> None:
-    """P2.3d, last line: no state, no headers, and the log begins after the ledger's position: position unknown."""
-    target = new_cluster("T")
-    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
-    own.make_topic()
-    write(own.source, own.topic, samples(50))
-    opened = own.open()
-    with Attempt(opened, SILENT) as attempt:
-        attempt.wait_for_records(50)
-        attempt.kill()
-    delete_records(target.bootstrap, own.remote, 0, 50)
-    target.terminate(1)
-    target.restart(1)
-    with Attempt(opened, SILENT) as attempt:
-        attempt.wait_parked("position unknown")
-    assert ends(target.bootstrap, own.remote)[0] == 50
 
 
 def test_a_remote_topic_made_anew_parks_the_attempt_and_is_copied_again_in_a_new_generation(mirror: Mirror) -> None:
@@ -226,12 +206,19 @@ def test_a_target_that_lost_its_tail_is_written_again_from_there(new_cluster: Cl
         attempt.wait_for_records(70)
         attempt.stop()
     _elect_uncleanly(target, own, 30)
-    carry(own.open(), {own.lane_key: 70})
+    own.policies = {"on.target.loss": "fail"}
+    with Attempt(own.open(), QUICK) as attempt:
+        attempt.wait_parked("lost the last 40 records")
+    own.policies = {}
+    last = carry(own.open(), {own.lane_key: 70})
+    assert "lost the last 40 records" in last.notes
     assert ends(target.bootstrap, own.remote)[0] == 70, "what the target lost is copied again"
     own.assert_identical(70)
 
 
-def test_a_target_that_lost_everything_is_not_continued_in_silence(new_cluster: ClusterFactory, mirror: Mirror) -> None:
+def test_a_target_that_lost_everything_is_copied_again_from_the_start(
+    new_cluster: ClusterFactory, mirror: Mirror
+) -> None:
     """P3.5, P9, case 2b: the new leader is empty. Going on with the next record would leave the first 30 missing."""
     own, opened, target = _unclean_pair(new_cluster, mirror)
     target.kill(2)  # the follower has nothing
@@ -241,15 +228,17 @@ def test_a_target_that_lost_everything_is_not_continued_in_silence(new_cluster: 
         attempt.stop()
     _elect_uncleanly(target, own, 0)
     write(own.source, own.topic, samples(10, seed=2))
+    own.policies = {"on.target.loss": "fail"}
     with Attempt(own.open(), QUICK) as attempt:
-        attempt.wait_for(
-            lambda: attempt.records > 0 or "lost" in attempt.life.run.reason, "it writes, or says what the target lost"
-        )
-        says = f"{attempt.life.run.state}: {attempt.life.run.reason}"
+        attempt.wait_parked("on.target.loss = fail")
+        assert "ends at 0" in attempt.life.run.reason and "30 was acknowledged" in attempt.life.run.reason
         attempt.kill()
-    found = compare_topics(own.source, own.target, {own.topic: own.remote})
-    first = str(found.differences[0]) if found.differences else ""
-    assert ends(target.bootstrap, own.remote)[0] in (0, 40), f"records 0 to 29 are missing in silence ({says}; {first})"
+    assert ends(target.bootstrap, own.remote)[0] == 0
+    own.policies = {}
+    last = carry(own.open(), {own.lane_key: 40})
+    assert [event.kind for event in last.events] == [EventKind.TARGET_LOSS]
+    assert last.life.run.acked.generation == 1
+    own.assert_identical(40)
 
 
 def _unclean_pair(new_cluster: ClusterFactory, mirror: Mirror) -> tuple[Mirror, Opened, EmbeddedCluster]:

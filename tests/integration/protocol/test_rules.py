@@ -154,7 +154,7 @@ def test_a_recreated_source_is_refused(mirror: Mirror) -> None:
         attempt.wait_parked("created again")
         attempt.kill()
     again = mirror.open()
-    assert "on.source.reset=fail" in again.flow.refused[mirror.lane_key]
+    assert "on.source.reset = fail" in again.flow.refused[mirror.lane_key]
     assert ends(mirror.target, mirror.remote)[0] == 10
 
 

@@ -14,6 +14,7 @@ from heliograph.cli import main, status
 from heliograph.cli.status import headline
 from heliograph.config.flows import FlowSettings
 from heliograph.control.status import FlowStatus, LaneStatus
+from heliograph.model.events import Event, EventKind
 
 NOW = 1_700_000_000_000
 FOLLOWING = LaneStatus(
@@ -72,6 +73,13 @@ def test_a_flow_that_never_ran_says_so_with_its_trouble() -> None:
 def test_the_trouble_of_a_running_flow_is_in_its_headline() -> None:
     assert headline(replace(RUNNING, trouble="cluster B: no broker answers"), NOW).endswith(
         "100 records behind; cluster B: no broker answers"
+    )
+
+
+def test_the_newest_events_stand_below_the_lanes() -> None:
+    event = Event(NOW, "A->B", "orders-0", EventKind.DATA_LOSS, "13 offsets were lost", "raise retention")
+    assert shown(replace(RUNNING, events=(event,)))[-1].rstrip() == (
+        "2023-11-14 22:13:20 UTC data-loss orders-0: 13 offsets were lost"
     )
 
 

@@ -11,6 +11,7 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
+from heliograph.model.policies import Policies
 
 BASE = """\
 clusters = A, B
@@ -79,6 +80,14 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             target_client=(),
         ),
     )
+
+
+def test_policies_are_a_flows_own_and_may_stand_for_all_flows() -> None:
+    assert load(BASE, "mm2.properties").flows[0].policies == Policies()
+    text = BASE + "on.source.reset = restart\non.data.loss = fail\nA->B.on.data.loss = continue\n"
+    text += "A->B.on.target.loss = fail\nA->B.on.foreign.writer = fail\nA->B.on.bad.record = dead-letter\n"
+    expected = Policies("restart", "continue", "fail", "fail", "dead-letter")
+    assert load(text, "mm2.properties").flows[0].policies == expected
 
 
 def test_the_engine_has_heliographs_defaults() -> None:
@@ -307,7 +316,7 @@ A->B.replication.factor = many
 A->B.topics = a(b
 A->B.replication.policy.class = com.example.Policy
 epoch.seconds = 60
-on.data.loss = fail
+on.data.loss = maybe
 X->B.enabled = true
 A->Y.topics = x
 A->B.topic = x
@@ -330,7 +339,7 @@ security.protocol = SSL
             f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)"
         ),
         "mm2.properties:7: epoch.seconds = 60: expected a whole number from 2 to 50 (seconds)",
-        "mm2.properties:8: on.data.loss = fail: expected continue, the only value that this version serves",
+        "mm2.properties:8: on.data.loss = maybe: expected continue or fail",
         "mm2.properties:9: X->B.enabled: X is not one of clusters (A, B)",
         "mm2.properties:10: A->Y.topics: Y is not one of clusters (A, B)",
         "mm2.properties:11: A->B.topic is not an option; did you mean A->B.topics?",

@@ -51,6 +51,8 @@ def report_row(lane: str, **changes: Any) -> dict[str, Any]:
         "rebuilt_batches": 0,
         "refused": 0,
         "attaches": 1,
+        "foreign": 0,
+        "skipped": {},
         "dropped": {},
         "rebuilt": {},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heliograph.control.board import Board
+from heliograph.model.events import Event, EventKind
 from tests.unit.control.fakes import report_row
 
 LANE = "A->B/orders/0"
@@ -109,8 +110,18 @@ def test_latencies_have_quantiles() -> None:
     assert board.latency(1.0) == 99
 
 
-def test_notes_are_told_once_with_their_lane() -> None:
+def test_events_are_told_once_and_what_is_none_is_passed_over() -> None:
     board = Board()
-    board.take("one", [report_row(LANE, notes=["lost 3"]), report_row(OTHER, notes=[])], {})
-    assert board.take_notes() == [f"{LANE}: lost 3"]
-    assert board.take_notes() == []
+    event = Event(1, "A->B", "orders-0", EventKind.DATA_LOSS, "lost 3")
+    rows = [report_row(LANE, events=[event.as_fields(), {"version": 99}]), report_row(OTHER, events=[])]
+    board.take("one", rows, {})
+    assert board.take_events() == [event]
+    assert board.take_events() == []
+
+
+def test_records_of_others_and_skipped_ones_add_up() -> None:
+    board = Board()
+    board.take("one", [report_row(LANE, counts={"foreign": 3, "skipped": {"skip": 1}})], {})
+    board.take("two", [report_row(LANE, counts={"foreign": 2, "skipped": {"skip": 1, "dead-letter": 4}})], {})
+    totals = board.lanes[LANE].totals
+    assert (totals.foreign, totals.skipped) == (5, {"skip": 2, "dead-letter": 4})

@@ -398,9 +398,9 @@ def test_a_record_over_the_limit_says_which_and_what_to_do() -> None:
     run, pool = reading(lane(max_batch_bytes=3000)), Pool()
     cut(run, [write_batch([Rec(100, value=bytes(5000))])], pool=pool)
     assert run.failure is not None
-    assert (run.failure.code, run.failure.finding) == (10, "record")
-    assert run.failure.message.startswith("record 100 of orders-3 has 50")
-    assert run.failure.message.endswith("bytes, A.orders takes 3000: raise max.message.bytes there")
+    assert (run.failure.code, run.failure.finding, run.failure.offset) == (10, "record", 100)
+    assert run.failure.message.startswith("it has 50")
+    assert run.failure.message.endswith("bytes, A.orders takes 3000")
     assert pool.out == 0
 
 
@@ -421,8 +421,26 @@ def test_what_lies_before_a_record_over_the_limit_is_copied_and_the_lane_stops_t
     run.take(NOW)
     run.answered(answer(40), "", NOW)
     assert run.failure is not None
-    assert run.failure.message.startswith("record 105 of orders-3 has 90")
+    assert (run.failure.offset, run.failure.message[:9]) == (105, "it has 90")
     assert run.position() == 105
+
+
+def test_records_of_its_own_batch_before_a_record_over_the_limit_are_copied_too() -> None:
+    """What is left out begins with the record itself: everything before it must be on the target first."""
+    run = reading(lane(max_batch_bytes=5000))
+    cut(run, [write_batch([Rec(100), Rec(101), Rec(102, value=bytes(9000)), Rec(103)])])
+    assert [(item.count, item.source_next) for item in run.queue] == [(2, 102)]
+    run.take(NOW)
+    run.answered(answer(40), "", NOW)
+    assert run.failure is not None and run.failure.offset == run.position() == 102
+
+
+def test_a_batch_with_a_refused_record_is_cut_into_pieces_and_only_that_one() -> None:
+    run = reading()
+    run.piece_count, run.piece_until = 3, 110
+    cut(run, [dense(100, 10), dense(110, 10)])
+    assert [(item.count, item.raw) for item in run.queue] == [(3, False)] * 3 + [(1, False), (10, True)]
+    assert [item.source_first for item in run.queue] == [100, 103, 106, 109, 110]
 
 
 # -- buffers ------------------------------------------------------------------------------------------------------------

@@ -196,8 +196,8 @@ PART = FetchedPartition("orders", 3, 0, 500, 500, 0, -1, -1, -1, -1, -1, [], 0, 
         (74, "source", None),
         (75, "source", None),
         (78, "source", None),
-        (100, "source_reset", 100),
-        (103, "source_reset", 103),
+        (100, "source_replaced", 100),
+        (103, "source_replaced", 103),
         (29, "source_refused", 29),
         (56, "source_refused", 56),
         (-1, "source_refused", -1),
@@ -211,10 +211,10 @@ def test_a_refusal_of_the_source_has_its_finding(error_code: int, finding: str, 
 
 def test_a_source_that_lost_copied_records_says_where_it_ends() -> None:
     failure = source_failure(following(), replace(PART, diverging_epoch=5, diverging_end=70))
-    assert failure.finding == "source_reset"
-    assert "ends epoch 5 at 70, the copy is at 100" in failure.message
+    assert (failure.finding, failure.offset, failure.epoch) == ("source_cut", 70, 5)
+    assert "at 70, the copy is at 100" in failure.message
 
 
 def test_a_divergence_counts_more_than_a_code() -> None:
     failure = source_failure(following(), replace(PART, error_code=6, diverging_epoch=5, diverging_end=70))
-    assert failure.finding == "source_reset"
+    assert failure.finding == "source_cut"

@@ -510,17 +510,17 @@ def test_the_batch_that_was_refused_is_named_by_its_source_offset() -> None:
     send_all(run)
     run.answered(answer(-1, 87), "invalid record", NOW)
     run.answered(answer(-1, 45), "", NOW)
-    assert run.refused_at == 115
+    assert run.refused.first == 115
 
 
 def test_the_size_of_a_refused_batch_is_remembered_for_the_next_cut() -> None:
     run = following()
-    assert run.refused_bytes == 0
+    assert run.refused.size == 0
     push(run, size=4321)
     push(run, size=77)
     run.take(NOW)
     run.answered(answer(-1, 10), "too large", NOW)
-    assert run.refused_bytes == 4321
+    assert run.refused.size == 4321
 
 
 def test_a_lane_is_clean_when_every_batch_sent_was_answered() -> None:

@@ -12,12 +12,14 @@ from heliograph.replication.attach import (
     Ahead,
     AskLedger,
     Behind,
+    Lost,
     NextSequence,
     OurBatch,
     Park,
     ReadTail,
     Remembered,
     TargetTail,
+    contradiction,
     distance,
     expected_offset,
     guard_margin_ms,
@@ -65,22 +67,23 @@ class World:
 
 
 def by_the_text(world: World) -> tuple[str, int]:
-    """P2.3 a to d as the protocol's text has them: ("next", sequence), ("ask", epoch) or ("park", 0)."""
+    """P2.3 a to d as the protocol's text has them: ("next", sequence), ("ask", epoch), ("park", 0) or ("lost", 0)."""
     if world.remembered is not None:
         epoch, last = world.remembered
         if epoch == EPOCH:  # a
             return ("next", 0) if last == -1 else ("next", (last + 1) % WRAP)
         if epoch > EPOCH:  # b
             return ("ask", epoch)
-        return ("next", 0) if world.sequence_next == 0 else ("park", 0)  # c
+        stays = "lost" if world.end < TARGET_NEXT else "park"
+        return ("next", 0) if world.sequence_next == 0 else (stays, 0)  # c
     if world.ours:  # d: the last batch by lastOffsetDelta; a count of 0 is the cleaner's
         sequence, _, delta = world.ours[-1]
         return ("next", (sequence + delta + 1) % WRAP)
     if world.end < TARGET_NEXT:  # acknowledged records are gone, and nothing says how many
-        return ("park", 0)
+        return ("lost", 0)
     if world.end == TARGET_NEXT or world.log_start <= TARGET_NEXT:
         return ("next", world.sequence_next)
-    return ("park", 0)
+    return ("lost", 0)
 
 
 def decided(world: World) -> tuple[str, int]:
@@ -102,6 +105,9 @@ def decided(world: World) -> tuple[str, int]:
         case Park(reason):
             assert reason
             return ("park", 0)
+        case Lost(reason):
+            assert reason
+            return ("lost", 0)
     raise AssertionError(found)
 
 
@@ -140,7 +146,7 @@ def test_every_combination_of_ledger_target_and_headers_is_decided_as_the_protoc
     ]
     assert wrong == []
     kinds = {by_the_text(world)[0] for world in everything}
-    assert kinds == {"next", "ask", "park"}
+    assert kinds == {"next", "ask", "park", "lost"}
     assert len(everything) > 10_000
 
 
@@ -165,12 +171,17 @@ def test_a_batch_that_the_cleaner_emptied_counts_by_its_last_offset_delta() -> N
     assert isinstance(next_by_headers(entry(40), tail, []), NextSequence)
 
 
-def test_a_deleted_tail_parks_with_both_offsets_in_its_reason() -> None:
+def test_a_deleted_tail_is_copied_again_from_the_ledgers_position_and_names_what_is_deleted() -> None:
     found = next_by_headers(entry(40), TargetTail(530, 560, None), [])
-    assert isinstance(found, Park)
-    assert "position unknown" in found.reason
-    assert "500" in found.reason
-    assert "530" in found.reason
+    assert isinstance(found, Lost) and not found.from_start
+    assert "500 to 529" in found.reason and "position is unknown" in found.reason
+
+
+@pytest.mark.parametrize(("end", "lost"), [(0, True), (499, True), (500, False), (620, False)])
+def test_a_target_that_ends_early_but_claims_every_record_took_one_into_an_empty_log(end: int, lost: bool) -> None:
+    found = contradiction(entry(40), TargetTail(0, end, None), Ahead(10))
+    assert isinstance(found, Lost) == lost
+    assert contradiction(entry(40), TargetTail(0, end, None), Behind(10)) is None
 
 
 @pytest.mark.parametrize(
@@ -194,12 +205,10 @@ def test_a_target_that_ends_before_the_ledgers_position_is_read_from_its_start(
 
 @pytest.mark.parametrize(("log_start", "end"), [(0, 0), (0, 499), (300, 300), (499, 499)])
 @pytest.mark.parametrize("sequence_next", [0, 40])
-def test_an_emptied_target_parks_with_both_offsets_and_what_to_do(log_start: int, end: int, sequence_next: int) -> None:
+def test_an_emptied_target_lost_everything_and_says_both_offsets(log_start: int, end: int, sequence_next: int) -> None:
     found = next_by_headers(entry(sequence_next), TargetTail(log_start, end, None), [])
-    assert found == Park(
-        f"the target ends at {end} and has nothing of this lane any more, 500 was acknowledged: "
-        "it lost records (on.target.loss); delete the remote topic to copy again"
-    )
+    assert found == Lost(f"it ends at {end} and has nothing of this lane any more, 500 was acknowledged")
+    assert found.from_start
 
 
 def test_a_target_that_lost_its_end_goes_on_after_the_last_batch_that_is_left() -> None:

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from heliograph.errors import SetupError
+from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.model.policies import Policies
 from heliograph.replication.generations import (
     ClaimKey,
     Continue,
@@ -326,11 +328,14 @@ def test_a_lane_that_the_ledger_does_not_know_begins_generation_0() -> None:
 def expected(source: bool, cluster: bool, topic: bool, rule: bool) -> tuple[type[Opening], str]:
     """Which of the changes decides: the protocol's order, written out."""
     if source:
-        return Refused, "on.source.reset=fail"
+        return Refused, "orders was deleted and created again on the source (on.source.reset = fail)"
     if cluster:
-        return New, "target cluster is another"
+        return New, "A.orders is on another cluster now: copied again from the source's start (on.target.loss = recopy)"
     if topic:
-        return New, "target topic is another"
+        return New, (
+            "A.orders was deleted and created again on the target: copied again from the source's start "
+            "(on.target.loss = recopy)"
+        )
     return (New, "rule changed") if rule else (Continue, "")
 
 
@@ -353,13 +358,31 @@ def test_every_combination_of_changes_has_one_opening(source: bool, cluster: boo
     assert isinstance(found, kind)
     match found:
         case Refused(why):
-            assert reason in why and "'orders'" in why and "'A->B'" in why
+            assert why == reason and found.what_to_do
         case New(generation, why, start, previous):
             assert (generation, why, previous) == (3, reason, ENTRY)
             assert start is (Start.POSITION if reason == "rule changed" else Start.LOG_START)
             assert found.needs_drain == (reason == "rule changed")
         case Continue(entry):
             assert entry == ENTRY
+
+
+ANOTHER = "99999999-0000-0000-0000-000000000000"
+
+
+def test_a_source_made_anew_begins_again_where_the_policy_says_so() -> None:
+    found = opening(ENTRY, lane(ANOTHER), Rule(), "cluster-b", Policies(source_reset="restart"))
+    assert isinstance(found, New)
+    assert (found.generation, found.start, found.kind) == (3, Start.LOG_START, EventKind.SOURCE_RESET)
+
+
+@pytest.mark.parametrize(("source", "cluster"), [(ENTRY.source_topic_id, "cluster-c"), (ANOTHER, "cluster-b")])
+def test_a_target_made_anew_is_refused_where_the_policy_says_so(source: str, cluster: str) -> None:
+    """Also when the source was made anew at the same time, and that alone would begin again."""
+    policies = Policies(source_reset="restart", target_loss="fail")
+    found = opening(ENTRY, lane(source, ANOTHER), Rule(), cluster, policies)
+    assert isinstance(found, Refused)
+    assert found.kind is EventKind.TARGET_LOSS and "on.target.loss = fail" in found.reason
 
 
 @pytest.mark.parametrize("rule", [Rule("read_uncommitted", 1), Rule("read_committed", 2)], ids=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from heliograph.wire.plain_batch import plain_batch
+from heliograph.wire.plain_batch import plain_batch, plain_record_batch
 
 
 def test_an_independent_reader_finds_every_key_value_and_tombstone() -> None:
@@ -18,3 +18,12 @@ def test_an_independent_reader_finds_every_key_value_and_tombstone() -> None:
 def test_it_carries_no_producer_identity() -> None:
     batch = DefaultRecordBatch(plain_batch([(b"k", b"v")], 1))
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, -1)
+
+
+def test_a_record_with_headers_and_without_key_or_value_is_read_as_it_was_written() -> None:
+    headers = [(b"a", b"1"), (b"b", None), (b"a", b"")]
+    batch = DefaultRecordBatch(plain_record_batch(None, None, headers, 7))
+    assert batch.validate_crc()
+    [record] = list(batch)
+    assert (record.key, record.value, record.timestamp) == (None, None, 7)
+    assert list(record.headers) == [("a", b"1"), ("b", None), ("a", b"")]

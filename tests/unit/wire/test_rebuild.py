@@ -225,6 +225,24 @@ def test_offsets_without_records_at_the_end_are_passed_over() -> None:
     assert (rebuilt.count, rebuilt.source_next) == (1, 31)
 
 
+@pytest.mark.parametrize(("count", "counts"), [(1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (9, [7])])
+def test_pieces_have_no_more_records_than_asked_for(count: int, counts: list[int]) -> None:
+    batch = write_batch([Rec(100 + i, NOW) for i in range(7)], Shape(last_offset=109))
+    pieces = Rebuilder(77, 3, 1 << 20, 1 << 20, count).rebuild(opened(batch), 0, 10)
+    assert [piece.count for piece in pieces] == counts
+    assert pieces[-1].source_next == 110
+    firsts = [read_header(piece.data, 0).base_sequence for piece in pieces]
+    assert firsts == [10 + sum(counts[:place]) for place in range(len(counts))]
+
+
+@pytest.mark.parametrize(("until", "counts"), [(100, []), (101, [1]), (103, [3]), (104, [3, 1]), (107, [3, 4])])
+def test_records_from_an_end_on_are_left_out(until: int, counts: list[int]) -> None:
+    batches = [write_batch([Rec(100 + i) for i in range(3)]), write_batch([Rec(103 + i) for i in range(4)])]
+    pieces = Rebuilder(77, 3, 1 << 20, 1).rebuild(opened(*batches), 0, 10, until)
+    assert [piece.count for piece in pieces] == counts
+    assert not pieces or pieces[-1].source_next == until
+
+
 def test_append_time_becomes_the_create_time_of_every_record() -> None:
     shape = Shape(attributes=APPEND_TIME, max_timestamp=NOW + 500)
     [rebuilt] = rebuild(write_batch([Rec(0, NOW), Rec(1, NOW + 3)], shape), write_batch([Rec(2, NOW + 7)], shape))

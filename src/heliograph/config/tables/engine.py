@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from heliograph.config.kinds import Choice, Only, Text, Whole
-from heliograph.config.option import TOP, Option
+from heliograph.config.kinds import Choice, Text, Whole
+from heliograph.config.option import FLOW, TOP, Option
 
 OURS = "Heliograph 0.1"
 
 
-def _own(name: str, kind: Whole | Choice | Text | Only, default: str, doc: str) -> Option:
+def _own(name: str, kind: Whole | Choice | Text, default: str, doc: str) -> Option:
     return Option(name, kind, default, doc, TOP, since=OURS)
 
 
-def _policy(name: str, value: str, doc: str) -> Option:
-    return _own(name, Only(value), value, doc)
+def _policy(name: str, values: tuple[str, ...], doc: str) -> Option:
+    """The first value is the default."""
+    return Option(name, Choice(values), values[0], doc, FLOW, since=OURS)
 
 
 ROWS = (
@@ -54,10 +55,32 @@ ROWS = (
     _own("merge.target.bytes", Whole(1024), "1048576", "How large a merged batch may become."),
     _own("in.flight.batches", Whole(1, 5), "5", "Batches of one lane on their way to the target at the same time."),
     _own("telemetry.interval.ms", Whole(100, unit="ms"), "1000", "How often positions and counters are published."),
-    _policy("on.source.reset", "fail", "What to do when a source topic was made anew."),
-    _policy("on.data.loss", "continue", "What to do when records were deleted before they were copied."),
-    _policy("on.target.loss", "recopy", "What to do when copied records are gone from the target."),
-    _policy("on.foreign.writer", "continue", "What to do when somebody else writes into a remote topic."),
-    _policy("on.bad.record", "park", "What to do with a record that the target refuses."),
+    _policy(
+        "on.source.reset",
+        ("fail", "restart"),
+        "When a source topic was made anew, or lost records that were copied: stop its lanes, or copy what it has now after "
+        "what the target has.",
+    ),
+    _policy(
+        "on.data.loss",
+        ("continue", "fail"),
+        "When the source deleted records before they were copied: go on with what it has, or stop the lane. Both say how many.",
+    ),
+    _policy(
+        "on.target.loss",
+        ("recopy", "fail"),
+        "When the target lost records that it had acknowledged, or its topic was made anew: copy them again, or stop.",
+    ),
+    _policy(
+        "on.foreign.writer",
+        ("continue", "fail"),
+        "When somebody else writes into a remote topic: go on after their records, or stop the lane.",
+    ),
+    _policy(
+        "on.bad.record",
+        ("park", "skip", "dead-letter"),
+        "A record that the target refuses: stop the lane there, leave it out, or keep it in the remote topic's dead-letter "
+        "topic and go on.",
+    ),
     _own("spark.*", Text(), "", "Handed to Spark's configuration as it is."),
 )
