@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import ConfigError, HeliographError, LaneParked
+from heliograph.errors import BrokersUnsupported, ConfigError, HeliographError, LaneParked
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import open_generations, transactional_id
@@ -21,6 +21,7 @@ from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import FlowRules, Warm, wall_ms
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.topics import Topic
+from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import Continue, New, Refused, Start, opening
 from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
@@ -107,6 +108,9 @@ class FlowPlanner:
             raise ConfigError([fault])
         chosen = {name for name in self._source.topics() if self._is_chosen(name)}
         topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
+        nameless = without_ids(settings.flow.source, topics)
+        if nameless is not None:
+            raise BrokersUnsupported(nameless)
         remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
         target_names = {name for name in self._target.topics() if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}

@@ -24,7 +24,7 @@ from heliograph.control.epochs import Epochs, Work
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, ConnectionLost
+from heliograph.errors import BrokerRefused, BrokersUnsupported, ClusterUnreachable, ConfigError, ConnectionLost
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_plan import remote_conflicts
@@ -91,6 +91,9 @@ class Replicator:
     async def plan(self) -> list[FlowPlan]:
         """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
         found = await asyncio.gather(*(watch.discover() for watch in self.watches), return_exceptions=True)
+        refused = [result for result in found if isinstance(result, BrokersUnsupported)]
+        if refused and len(refused) == len(found):
+            raise refused[0]  # nothing is left to run
         plans: list[FlowPlan] = []
         faults: list[str] = []
         for watch, result in zip(self.watches, found, strict=True):
@@ -99,7 +102,7 @@ class Replicator:
                     plans.append(result)
                 case ConfigError():
                     faults.extend(result.faults)
-                case ClusterUnreachable():
+                case ClusterUnreachable() | BrokersUnsupported():
                     watch.fail(result)
                 case BaseException():
                     raise result

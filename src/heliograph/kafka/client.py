@@ -73,6 +73,11 @@ class ClusterClient:
         self._dialling = asyncio.Lock()
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
 
+    @property
+    def brokers(self) -> Mapping[int, tuple[str, int]]:
+        """The addresses of all brokers, by node, as the last metadata had them."""
+        return dict(self._brokers)
+
     # -- connections ------------------------------------------------------------------------------------------------
 
     async def connection(self, node: int, purpose: str = "ask") -> Connection:

@@ -20,6 +20,7 @@ _SOCKET_BUFFER_BYTES = 4 << 20
 _FRAME = struct.Struct(">i")
 _MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
 _MAX_FRAME_BYTES = 1 << 30
+_UNSUPPORTED_VERSION = 35
 CLIENT_ID = "heliograph"
 
 Buffer = bytes | bytearray | memoryview
@@ -75,8 +76,10 @@ class Connection:
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="heliograph", client_software_version="0")
         answer = await self.ask(request, ApiVersionsResponse, 3)
+        if answer.error_code == _UNSUPPORTED_VERSION:  # before Kafka 2.4: what else it lacks must be told by name
+            answer = await self.ask(request, ApiVersionsResponse, 0)
         if answer.error_code:
-            raise ConnectionLost(f"{self.name}: the broker does not speak ApiVersions 3 (error {answer.error_code})")
+            raise ConnectionLost(f"{self.name}: the broker refused ApiVersions with error {answer.error_code}")
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
     def version(self, api_key: int, wanted: int) -> int:

@@ -233,6 +233,9 @@ class LaneLife:
                 await self._pause(LaneState.WAITING, failure.message, soon=self._count(None) <= 3)
             case "source_range":
                 await self._react_to_range(failure)
+            case "below_expected":
+                self.notes.append(failure.message)  # attach will find another reason, and forget where the strays lie
+                await self._pause(LaneState.PARKED, failure.message)
             case "corrupt":
                 await self._again_or_park(failure, 1)
             case _:

@@ -118,8 +118,27 @@ def open_against(answer: Callable[[bytes], bytes], match: str) -> None:
 
 
 def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
-    """Brokers before 2.4 answer version 3 in the form of version 0, with error 35."""
-    open_against(lambda request: frame(request[4:8] + struct.pack(">hi", 35, 0)), "ApiVersions 3")
+    open_against(lambda request: frame(request[4:8] + struct.pack(">hi", 42, 0)), "refused ApiVersions with error 42")
+
+
+def test_a_broker_that_does_not_know_our_api_versions_is_asked_again_in_its_own_words() -> None:
+    """Brokers before 2.4 answer version 3 in the form of version 0, with error 35: what they lack must be told by name."""
+
+    async def old_broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await next_request(reader)
+        writer.write(frame(first[4:8] + struct.pack(">hi", 35, 0)))
+        second = await next_request(reader)
+        assert second[2:4] == struct.pack(">h", 0)
+        writer.write(frame(second[4:8] + struct.pack(">hihhh", 0, 1, 1, 0, 11)))
+        await reader.read()
+
+    async def story() -> None:
+        async with serving(old_broker) as port:
+            connection = await Connection.open("127.0.0.1", port, 5)
+            connection.close()
+            assert connection.versions == {1: (0, 11)}
+
+    asyncio.run(story())
 
 
 def test_an_answer_that_cannot_be_read_is_a_lost_connection() -> None:
