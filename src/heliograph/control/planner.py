@@ -16,6 +16,7 @@ from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.connections import Buffers
 from heliograph.kafka.fetch import ReadLimits
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import FlowRules, Warm, wall_ms
@@ -33,6 +34,7 @@ from heliograph.replication.topic_plan import (
     Unnameable,
     plan_topics,
 )
+from heliograph.wire.compression import NAMES as CODECS
 
 _DAY_MS = 86_400_000
 _UNLIMITED = 9_223_372_036_854_775_807
@@ -180,13 +182,15 @@ class FlowPlanner:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
 
 
-def flow_rules(plan: FlowPlan) -> FlowRules:
+def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> FlowRules:
+    """What a task must know of the flow; `throttle` is what a slot may read before the driver tells it more."""
     settings = plan.settings
     limits = ReadLimits(
-        max_bytes=min(settings.fetch_max_bytes, 8 << 20),
+        max_bytes=settings.fetch_max_bytes,
         partition_bytes=settings.fetch_max_partition_bytes,
         max_wait_ms=settings.fetch_max_wait_ms,
         min_bytes=settings.fetch_min_bytes,
+        buffers=Buffers(receive=settings.receive_buffer_bytes),
     )
     return FlowRules(
         flow=plan.name,
@@ -195,6 +199,9 @@ def flow_rules(plan: FlowPlan) -> FlowRules:
         read_committed=settings.isolation == "read_committed",
         expiration_ms=plan.expiration_ms,
         limits=limits,
+        send_buffer_bytes=settings.send_buffer_bytes,
+        codec=CODECS.index(settings.codec) if settings.codec else None,
+        throttle=throttle,
     )
 
 

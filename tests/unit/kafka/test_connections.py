@@ -11,7 +11,7 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph.errors import ConnectionLost
-from heliograph.kafka.connections import Connection
+from heliograph.kafka.connections import Buffers, Connection
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Use = Callable[[Connection], Awaitable[None]]
@@ -292,3 +292,25 @@ def test_a_closed_connection_sends_nothing_and_may_be_closed_twice() -> None:
             await connection.send(numbered(1))
 
     with_broker(silent, use)
+
+
+def test_socket_buffers_are_asked_for_and_what_was_granted_is_known() -> None:
+    async def story() -> None:
+        async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(versions_answer(await next_request(reader)))
+            await reader.read()
+
+        async with serving(broker) as port:
+            asked = await Connection.open("127.0.0.1", port, 5, Buffers(receive=20_000, send=30_000))
+            left = await Connection.open("127.0.0.1", port, 5, Buffers(receive=-1, send=-1))
+            greedy = await Connection.open("127.0.0.1", port, 5, Buffers(receive=1 << 30, send=1 << 30))
+            try:
+                assert asked.granted() == Buffers(20_000, 30_000)
+                assert left.granted() != asked.granted()
+                assert greedy.granted().receive > 20_000
+            finally:
+                asked.close()
+                left.close()
+                greedy.close()
+
+    asyncio.run(story())

@@ -322,3 +322,22 @@ def test_last_record_of_nothing_is_refused() -> None:
         last_record(memoryview(write_batch([], Shape(base_offset=3, last_offset=4))))
     with pytest.raises(HeliographError, match="30 bytes was cut short"):
         last_record(memoryview(write_batch([Rec(0)])[:30]))
+
+
+@pytest.mark.parametrize("wanted", range(5), ids=CODECS)
+@pytest.mark.parametrize("codec", range(5), ids=CODECS)
+def test_records_survive_from_every_codec_into_every_other(codec: int, wanted: int) -> None:
+    source = write_batch(ODD_RECORDS, Shape(codec=codec))
+    [rebuilt] = Rebuilder(77, 3, 1 << 20, codec=wanted).rebuild(opened(source), 0, 10)
+    assert read_header(rebuilt.data, 0).codec == wanted
+    assert read_with_aiokafka(rebuilt.data) == renumbered(ODD_RECORDS)
+
+
+def test_a_batch_that_grows_when_it_is_unpacked_is_split() -> None:
+    zstd, none = 4, 0
+    source = write_batch([Rec(i, NOW, b"k", b"v" * 500) for i in range(40)], Shape(codec=zstd))
+    pieces = Rebuilder(77, 3, 4096, codec=none).rebuild(opened(source), 0, 10)
+    assert len(source) < 4096
+    assert len(pieces) > 1
+    assert all(len(piece.data) <= 4096 for piece in pieces)
+    assert sum(piece.count for piece in pieces) == 40
