@@ -9,7 +9,7 @@ PYTEST  = mkdir -p build && COVERAGE_FILE=build/coverage.$$$$ $(BIN)/python -m p
 
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup jars lint check test demo bench lock clean python java
+.PHONY: help setup jars lint check test demo bench wheel lock clean python java
 
 help: ## say what there is to make
 	@echo 'Heliograph mirrors Apache Kafka clusters. Needs Python 3.11+, Java 17+ and Maven; the rest it fetches itself.'
@@ -21,6 +21,7 @@ help: ## say what there is to make
 	@echo '  make bench             against the real MirrorMaker 2 on the same data; writes build/bench.json and docs/benchmarks.md'
 	@echo '  make setup             the virtual environment alone: leaves $(BIN)/heliograph'
 	@echo '  make jars              Kafka 4.3.1 into $${HELIOGRAPH_CACHE:-~/.cache/heliograph}'
+	@echo '  make wheel             dist/heliograph-*.whl, which runs without this repository and without Maven'
 	@echo '  make lock              requirements.lock anew from pyproject.toml'
 	@echo '  make clean             remove the virtual environment and all that was built; the jars stay'
 
@@ -63,6 +64,10 @@ bench: java setup jars
 	@mkdir -p build
 	@$(BIN)/python -m tests.bench
 	@$(BIN)/python -m tests.bench.report build/bench.json > docs/benchmarks.md
+
+wheel: setup
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel
 
 lock: python
 	@$(PYTHON) -m venv build/lock

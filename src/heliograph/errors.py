@@ -3,6 +3,7 @@
 HeliographError
 ├── ConfigError          the file is wrong: show every fault, exit 2, touch nothing
 ├── SetupError           this machine or these clusters cannot do it: one sentence, exit 1
+│   └── BrokersUnsupported   brokers too old or too new: the flow is refused, other flows go on
 ├── ClusterUnreachable   no broker answers: back off, name it in status, other flows go on
 ├── ConnectionLost       a broker connection ended: metadata, attach again
 ├── BrokerRefused        a broker answered with an error code: act by replication.reactions
@@ -28,6 +29,10 @@ class ConfigError(HeliographError):
 
 class SetupError(HeliographError):
     """Something outside the file is missing; the message says what to do about it."""
+
+
+class BrokersUnsupported(SetupError):
+    """A cluster's brokers do not speak what a flow needs; with other brokers the flow could begin."""
 
 
 class ClusterUnreachable(HeliographError):

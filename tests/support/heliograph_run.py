@@ -47,8 +47,14 @@ def two_cluster_settings(source: str, target: str, topics: str, **more: str) -> 
 class HeliographRun:
     """One `heliograph run`. Inside `with` it runs; at the end its whole family is dead."""
 
-    def __init__(self, properties: Path, *options: str, environ: Mapping[str, str] | None = None) -> None:
-        program = Path(sys.executable).with_name("heliograph")
+    def __init__(
+        self,
+        properties: Path,
+        *options: str,
+        environ: Mapping[str, str] | None = None,
+        program: Path | None = None,
+    ) -> None:
+        program = program or Path(sys.executable).with_name("heliograph")
         self._command = [str(program), "run", str(properties), *options]
         self._environ = dict(environ) if environ is not None else None
         number = sum(1 for _ in properties.parent.glob(f"{properties.stem}*.out"))

@@ -18,6 +18,8 @@ from heliograph.model.policies import Policies
 
 Entries = Mapping[str, Property]
 
+_TOPIC_LIMIT = "throttle.bytes.per.second."
+
 
 def cluster(entries: Entries, alias: str) -> Cluster:
     """How a cluster is reached; `client` is for admin connections, flows have their own. No addresses: empty."""
@@ -54,6 +56,11 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         fetch_max_partition_bytes=view.number("consumer.max.partition.fetch.bytes"),
         fetch_max_wait_ms=view.number("consumer.fetch.max.wait.ms"),
         fetch_min_bytes=view.number("consumer.fetch.min.bytes"),
+        receive_buffer_bytes=view.number("consumer.receive.buffer.bytes"),
+        send_buffer_bytes=writer.number("producer.send.buffer.bytes"),
+        throttle=view.number("throttle.bytes.per.second"),
+        throttle_topics=_topic_limits(entries, flow),
+        codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         source_client=view.keys(SECURITY_NAMES, READER),
         target_client=writer.keys(SECURITY_NAMES, WRITER),
         policies=_policies(view),
@@ -68,6 +75,14 @@ def _policies(view: View) -> Policies:
         foreign_writer=view.text("on.foreign.writer"),
         bad_record=view.text("on.bad.record"),
     )
+
+
+def _topic_limits(entries: Entries, flow: Flow) -> tuple[tuple[str, int], ...]:
+    """By topic; the flow's own form wins, also with a 0, which takes the limit away."""
+    found: dict[str, int] = {}
+    for prefix in (_TOPIC_LIMIT, f"{flow.name}.{_TOPIC_LIMIT}"):
+        found |= {name.removeprefix(prefix): int(e.value) for name, e in entries.items() if name.startswith(prefix)}
+    return tuple(sorted((topic, limit) for topic, limit in found.items() if limit))
 
 
 def engine_settings(entries: Entries) -> EngineSettings:
@@ -96,7 +111,7 @@ def option_values(
 ) -> Iterator[OptionValue]:
     """Every option of the table: for each flow where it is a flow's, else as often as it is set, else its default."""
     for option in OPTIONS:
-        if option.served and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
+        if option.served and not option.is_family and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
             yield from (_of_flow(entries, option, flow) for flow in flows)
             continue
         mine = [entry for entry, meaning in known if meaning is option]

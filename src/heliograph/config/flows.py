@@ -45,6 +45,16 @@ class FlowSettings:
     fetch_max_partition_bytes: int
     fetch_max_wait_ms: int
     fetch_min_bytes: int
+    receive_buffer_bytes: int
+    """Of sockets that read; -1: the system's"""
+    send_buffer_bytes: int
+    """Of sockets that write; -1: the system's"""
+    throttle: int
+    """Bytes per second of the whole flow; 0: no limit"""
+    throttle_topics: tuple[tuple[str, int], ...]
+    """The same by source topic, sorted; only those with a limit."""
+    codec: str
+    """Copies get this codec; empty: batches keep theirs"""
     source_client: ClientKeys
     """Security keys of the connections that read the source, sorted."""
     target_client: ClientKeys

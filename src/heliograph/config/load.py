@@ -21,6 +21,7 @@ from heliograph.model.clusters import Flow
 from heliograph.replication.filters import NameFilter
 
 _BOM = b"\xef\xbb\xbf"
+_CODEC = "producer.compression.type"
 _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -39,6 +40,7 @@ def load(text: str, path: str) -> Settings:
     enabled = tuple(_enabled_flows(checked))
     clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
     flows = tuple(flow_settings(checked.entries, flow, clusters) for flow in enabled)
+    _explain_codecs(checked, flows)
     faults = [*_in_order(checked.faults, path), *(f"{path}: {fault}" for fault in _misfits(checked, flows))]
     if faults:
         raise ConfigError(faults)
@@ -75,6 +77,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     if checked.aliases and not flows and not any(name.endswith("enabled") for name in checked.faulty):
         yield f"no flow is enabled: {_advice(checked.aliases)}"
     yield from _without_addresses(checked, flows)
+    yield from _without_codec(checked, flows)
     yield from _shared_topics(flows)
     yield from _circles(flows)
 
@@ -91,6 +94,24 @@ def _without_addresses(checked: Checked, flows: Sequence[FlowSettings]) -> Itera
         name = f"{end.alias}.bootstrap.servers"
         if not end.bootstrap and name not in checked.faulty:
             yield f"{name} is missing: expected {BY_NAME['bootstrap.servers'].allowed}"
+
+
+def _without_codec(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
+    """Kafka's default codec is none: to unpack everything is not what somebody means who does not say it."""
+    for flow in flows:
+        name = f"{flow.target.alias}.{_CODEC}"
+        if flow.codec and name not in checked.entries and name not in checked.faulty:
+            yield f"{name} is missing, and {flow.flow.name} recompresses: expected {BY_NAME[_CODEC].allowed}"
+
+
+def _explain_codecs(checked: Checked, flows: Sequence[FlowSettings]) -> None:
+    """Whoever sets a codec expects copies in it, and does not get them without asking for it."""
+    for alias in checked.aliases:
+        entry = checked.entries.get(f"{alias}.{_CODEC}")
+        into = [flow for flow in flows if flow.target.alias == alias]
+        if entry is not None and into and not any(flow.codec for flow in into):
+            advice = f"{into[0].flow.name}.recompress = true opts in to opening and compressing every batch anew"
+            checked.warn(entry.line, f"{entry.name} = {entry.value} has no effect: batches keep their codec; {advice}")
 
 
 def _shared_topics(flows: Sequence[FlowSettings]) -> Iterator[str]:

@@ -15,13 +15,16 @@ from heliograph.config.tables import clients, engine, mirror, workers
 GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
         "Clusters, flows and topics": mirror.SERVED,
+        "Limits": engine.LIMIT_ROWS,
         "The engine": engine.ROWS,
+        "Connections that write": clients.WRITER_ROWS,
         "Admin connections": clients.ADMIN_ROWS,
         "Security": clients.SECURITY_ROWS,
         "MirrorMaker 2's connectors": mirror.CONNECTORS,
         "MirrorMaker 2's removed options": mirror.REMOVED,
         "Kafka Connect": workers.ROWS,
         "Producers": clients.PRODUCER_ROWS,
+        "Consumers": clients.CONSUMER_ROWS,
         "Client prefixes": clients.FAMILY_ROWS,
     }
 )

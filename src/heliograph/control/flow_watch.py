@@ -14,6 +14,7 @@ from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, open_l
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
 from heliograph.replication.generations import Holder
 
@@ -67,6 +68,9 @@ class FlowWatch:
         return self.settings.flow.name
 
     async def discover(self) -> FlowPlan:
+        if self.opened is None:
+            await check_brokers(self.settings.source, is_target=False)
+            await check_brokers(self.settings.target, is_target=True)
         return await asyncio.to_thread(self.planner.discover)
 
     async def open(self, plan: FlowPlan) -> None:

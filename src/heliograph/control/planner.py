@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import ConfigError, HeliographError, LaneParked
+from heliograph.errors import BrokersUnsupported, ConfigError, HeliographError, LaneParked
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.connections import Buffers
 from heliograph.kafka.fetch import ReadLimits
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import FlowRules, Warm, wall_ms
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.topics import Topic
+from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import Continue, New, Refused, Start, opening
 from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
@@ -33,6 +35,7 @@ from heliograph.replication.topic_plan import (
     Unnameable,
     plan_topics,
 )
+from heliograph.wire.compression import NAMES as CODECS
 
 _DAY_MS = 86_400_000
 _UNLIMITED = 9_223_372_036_854_775_807
@@ -108,6 +111,9 @@ class FlowPlanner:
             raise ConfigError([fault])
         chosen = {name for name in self._source.topics() if self._is_chosen(name)}
         topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
+        nameless = without_ids(settings.flow.source, topics)
+        if nameless is not None:
+            raise BrokersUnsupported(nameless)
         remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
         target_names = {name for name in self._target.topics() if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
@@ -177,13 +183,15 @@ class FlowPlanner:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
 
 
-def flow_rules(plan: FlowPlan) -> FlowRules:
+def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> FlowRules:
+    """What a task must know of the flow; `throttle` is what a slot may read before the driver tells it more."""
     settings = plan.settings
     limits = ReadLimits(
-        max_bytes=min(settings.fetch_max_bytes, 8 << 20),
+        max_bytes=settings.fetch_max_bytes,
         partition_bytes=settings.fetch_max_partition_bytes,
         max_wait_ms=settings.fetch_max_wait_ms,
         min_bytes=settings.fetch_min_bytes,
+        buffers=Buffers(receive=settings.receive_buffer_bytes),
     )
     return FlowRules(
         flow=plan.name,
@@ -193,6 +201,9 @@ def flow_rules(plan: FlowPlan) -> FlowRules:
         expiration_ms=plan.expiration_ms,
         limits=limits,
         policies=settings.policies,
+        send_buffer_bytes=settings.send_buffer_bytes,
+        codec=CODECS.index(settings.codec) if settings.codec else None,
+        throttle=throttle,
     )
 
 

@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.config.flows import Settings
+from heliograph.config.load import load_file
 from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.limits import FileChanges, Limits
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, ConnectionLost
+from heliograph.errors import BrokerRefused, BrokersUnsupported, ClusterUnreachable, ConfigError, ConnectionLost
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_plan import remote_conflicts
@@ -69,6 +71,8 @@ class Replicator:
         self.options = options
         self.clock = Clock()
         self.board = Board()
+        self._file = FileChanges(settings.path)
+        self._sockets: set[str] = set()
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self._warm = Warm()
@@ -79,6 +83,7 @@ class Replicator:
             FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed, self.events.tell)
             for flow in flows
         ]
+        self.limits = Limits(flows, slots)
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._telemetry = TelemetryWriter(self._warm)
@@ -94,6 +99,9 @@ class Replicator:
     async def plan(self) -> list[FlowPlan]:
         """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
         found = await asyncio.gather(*(watch.discover() for watch in self.watches), return_exceptions=True)
+        refused = [result for result in found if isinstance(result, BrokersUnsupported)]
+        if refused and len(refused) == len(found):
+            raise refused[0]  # nothing is left to run
         plans: list[FlowPlan] = []
         faults: list[str] = []
         for watch, result in zip(self.watches, found, strict=True):
@@ -102,7 +110,7 @@ class Replicator:
                     plans.append(result)
                 case ConfigError():
                     faults.extend(result.faults)
-                case ClusterUnreachable():
+                case ClusterUnreachable() | BrokersUnsupported():
                     watch.fail(result)
                 case BaseException():
                     raise result
@@ -124,7 +132,7 @@ class Replicator:
         clock = self.clock.monotonic
         wait_s = float(self.settings.engine.takeover_wait_seconds)
         token = uuid.uuid4().hex
-        conductor = Conductor(token, wait_s, clock, self.board.take, self._is_held)
+        conductor = Conductor(token, wait_s, clock, self._take_report, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
         epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
@@ -203,7 +211,7 @@ class Replicator:
             if watch.opened is None:
                 continue
             plan = watch.opened.plan
-            flows[plan.name] = flow_rules(plan)
+            flows[plan.name] = flow_rules(plan, self.limits.beginning(plan.name))
             for lane in plan.lanes:
                 key = lane.id.key
                 if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
@@ -229,6 +237,28 @@ class Replicator:
                 return watch.tenure is not None and watch.tenure.is_mine
         return False
 
+    # -- limits -----------------------------------------------------------------------------------------------------
+
+    def _take_report(self, attempt: str, lanes: list[dict[str, Any]], slot: dict[str, Any]) -> None:
+        self.board.take(attempt, lanes, slot)
+        self.limits.take(attempt, slot)
+        for name, (asked, granted) in slot.get("sockets", {}).items():
+            if name not in self._sockets:
+                self._sockets.add(name)
+                _log.info("%s", socket_sentence(name, asked, granted))
+
+    async def _read_file_again(self) -> None:
+        """Limits count as soon as the file is saved; everything else waits for the next start."""
+        if not self._file.noticed():
+            return
+        try:
+            settings = await asyncio.to_thread(load_file, self.settings.path)
+        except ConfigError as error:
+            _log.warning("the file was changed and is wrong, so its limits are not read: %s", "; ".join(error.faults))
+            return
+        for sentence in self.limits.change(settings) or ["the file was saved, nothing changed"]:
+            _log.info("%s", sentence)
+
     # -- accounting -------------------------------------------------------------------------------------------------
 
     async def _every_second(self, conductor: Conductor, each_second: Callable[[], None]) -> None:
@@ -239,6 +269,8 @@ class Replicator:
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
                     self._done.add(key)
+            await self._read_file_again()
+            self.limits.tell(conductor.tasks)
             self._weigh()
             self._look_where_parked()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
@@ -327,6 +359,13 @@ class Replicator:
             topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
             unfinished=tuple(unfinished),
         )
+
+
+def socket_sentence(name: str, asked: int, granted: int) -> str:
+    """What the system made of a socket buffer; Linux cuts it in silence at net.core.rmem_max and wmem_max."""
+    wish = "the system's choice" if asked < 0 else f"{asked:,} bytes"
+    less = "; net.core.rmem_max or wmem_max of this system cuts it" if 0 <= granted < asked else ""
+    return f"{name}: socket buffer of {wish} asked, {granted:,} bytes granted{less}"
 
 
 def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from heliograph.embedded.jars import ensure_kafka_jars
+from heliograph.embedded.jars import KAFKA_VERSION, ensure_kafka_jars
 from heliograph.embedded.java import find_java
 from heliograph.embedded.probe import HOST, brokers_known_to, free_ports
 from heliograph.embedded.settings import Jvm, Layout, new_cluster_id, node_properties
@@ -39,8 +39,10 @@ class EmbeddedCluster:
         brokers: int = 1,
         config: Mapping[str, str] | None = None,
         jvm: Jvm | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         self.name = name
+        self.version = version
         self.cluster_id = new_cluster_id()
         self._directory = directory
         self._jvm = jvm or Jvm()
@@ -119,7 +121,7 @@ class EmbeddedCluster:
 
     @cached_property
     def _jars(self) -> Path:
-        return ensure_kafka_jars()
+        return ensure_kafka_jars(version=self.version)
 
     def _folder(self, node: int) -> Path:
         return self._directory / f"{self.name}-{node}"

@@ -23,7 +23,7 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost
-from heliograph.kafka.connections import Connection
+from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers, Connection
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity
 
@@ -73,6 +73,11 @@ class ClusterClient:
         self._dialling = asyncio.Lock()
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
 
+    @property
+    def brokers(self) -> Mapping[int, tuple[str, int]]:
+        """The addresses of all brokers, by node, as the last metadata had them."""
+        return dict(self._brokers)
+
     # -- connections ------------------------------------------------------------------------------------------------
 
     async def connection(self, node: int, purpose: str = "ask") -> Connection:
@@ -85,14 +90,14 @@ class ClusterClient:
                 return kept
             return self._keep(key, await self.dial(node))
 
-    async def dial(self, node: int) -> Connection:
+    async def dial(self, node: int, buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
         """A connection of the caller's own."""
         if node not in self._brokers:
             await self.metadata([])
         if node not in self._brokers:
             raise ConnectionLost(f"cluster {self.cluster.alias}: broker {node} is not in the metadata")
         host, port = self._brokers[node]
-        return await Connection.open(host, port, self.timeout_s)
+        return await Connection.open(host, port, self.timeout_s, buffers)
 
     async def _any(self) -> Connection:
         async with self._dialling:  # two askers at once would open two, and one would be nobody's

@@ -9,20 +9,33 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph.errors import ConnectionLost
 
-_SOCKET_BUFFER_BYTES = 4 << 20
 _FRAME = struct.Struct(">i")
 _MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
 _MAX_FRAME_BYTES = 1 << 30
+_UNSUPPORTED_VERSION = 35
 CLIENT_ID = "heliograph"
 
 Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Bytes of a socket's two buffers; -1: as the system has them."""
+
+    receive: int = 4 << 20
+    send: int = 4 << 20
+
+
+DEFAULT_BUFFERS = Buffers()
 
 
 class Connection:
@@ -43,7 +56,7 @@ class Connection:
         self.closed = False
 
     @classmethod
-    async def open(cls, host: str, port: int, timeout_s: float) -> Connection:
+    async def open(cls, host: str, port: int, timeout_s: float, buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
         """Connect and learn which versions of which messages the broker speaks."""
         name = f"{host}:{port}"
         loop = asyncio.get_running_loop()
@@ -56,8 +69,9 @@ class Connection:
             sock = socket.socket(family, kind, proto)
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER_BYTES)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
+            for which, size in ((socket.SO_RCVBUF, buffers.receive), (socket.SO_SNDBUF, buffers.send)):
+                if size >= 0:
+                    sock.setsockopt(socket.SOL_SOCKET, which, size)
             async with asyncio.timeout(timeout_s):
                 await loop.sock_connect(sock, address)
             connection = cls(sock, name, timeout_s)
@@ -75,8 +89,10 @@ class Connection:
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="heliograph", client_software_version="0")
         answer = await self.ask(request, ApiVersionsResponse, 3)
+        if answer.error_code == _UNSUPPORTED_VERSION:  # before Kafka 2.4: what else it lacks must be told by name
+            answer = await self.ask(request, ApiVersionsResponse, 0)
         if answer.error_code:
-            raise ConnectionLost(f"{self.name}: the broker does not speak ApiVersions 3 (error {answer.error_code})")
+            raise ConnectionLost(f"{self.name}: the broker refused ApiVersions with error {answer.error_code}")
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
     def version(self, api_key: int, wanted: int) -> int:
@@ -117,6 +133,13 @@ class Connection:
                 self.close()  # the answer of a cancelled request would be taken for the next one's
                 raise
         return answer
+
+    def granted(self) -> Buffers:
+        """What the system made of the buffers that were asked for."""
+        double = 2 if sys.platform == "linux" else 1  # Linux tells of its bookkeeping too, which is as much again
+        found = (self._sock.getsockopt(socket.SOL_SOCKET, which) for which in (socket.SO_RCVBUF, socket.SO_SNDBUF))
+        receive, send = (size // double for size in found)
+        return Buffers(receive, send)
 
     def next_correlation(self) -> int:
         self._correlation += 1

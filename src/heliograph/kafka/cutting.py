@@ -19,12 +19,15 @@ SMALL = "small"
 
 
 class Cutter:
-    """Cuts for all lanes of one isolation level; keeps no state between calls."""
+    """Cuts for all lanes of one isolation level and codec (None: each batch keeps its own); keeps no state between calls."""
 
-    def __init__(self, read_committed: bool, merge_below: int = 4096, merge_target: int = 1 << 20) -> None:
+    def __init__(
+        self, read_committed: bool, merge_below: int = 4096, merge_target: int = 1 << 20, codec: int | None = None
+    ) -> None:
         self.read_committed = read_committed
         self._merge_below = merge_below
         self._merge_target = merge_target
+        self._codec = codec
 
     def cut(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
         """Queue everything that `part` brings for this lane and move its reading position past it."""
@@ -70,6 +73,8 @@ class Cutter:
             return "append time"
         if header.base_offset in run.record_path_once or header.base_offset < run.piece_until:
             return "refused raw"
+        if self._codec not in (None, header.codec):
+            return "recompressed"
         return SMALL if header.size < self._merge_below else ""
 
     def _forward(self, run: LaneRun, view: memoryview, at: int, header: BatchHeader, chunk: Chunk) -> None:
@@ -153,7 +158,12 @@ class Cutter:
         pieces = run.piece_count if pending.batches[0][1].base_offset < run.piece_until else 0
         while True:
             rebuilder = Rebuilder(
-                identity.producer_id, identity.producer_epoch, run.max_bytes, self._merge_target, pieces
+                identity.producer_id,
+                identity.producer_epoch,
+                run.max_bytes,
+                self._merge_target,
+                codec=self._codec,
+                max_count=pieces,
             )
             try:
                 return rebuilder.rebuild(pending.batches, pending.from_offset, run.sequence, until)

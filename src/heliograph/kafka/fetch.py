@@ -7,16 +7,19 @@ its lane, and asks again before the writers begin, so that the broker works whil
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import CLIENT_ID, Connection
+from heliograph.kafka.connections import CLIENT_ID, DEFAULT_BUFFERS, Buffers, Connection
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.lane import Chunk, Failure, LaneRun
 from heliograph.kafka.ranges import FETCH_API
+from heliograph.replication.throttle import Throttle
 from heliograph.wire.error_codes import describe
 from heliograph.wire.fetch_codec import (
     FetchedPartition,
@@ -44,6 +47,7 @@ class ReadLimits:
     min_bytes: int = 1
     lane_bytes: int = 8 << 20
     """A lane with more than this on its way to the target is not read further."""
+    buffers: Buffers = DEFAULT_BUFFERS
 
 
 class Memory:
@@ -117,12 +121,14 @@ class SourceReader:
         self._task: asyncio.Task[None] | None = None
         self._polled: set[LaneRun] = set()
         self._interrupted = False
+        self.throttle = Throttle(time.monotonic)
+        """The slot's; by itself a reader has no limit."""
 
     async def warm(self) -> None:
         """Dial ahead of the first lane."""
         async with self._dialling:
             if self._connection is None or self._connection.closed:
-                self._connection = await self._client.dial(self._node)
+                self._connection = await self._client.dial(self._node, self._limits.buffers)
 
     def add(self, run: LaneRun) -> None:
         self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
@@ -149,6 +155,14 @@ class SourceReader:
     def wake(self) -> None:
         """A lane may want data again."""
         self._changed.set()
+
+    @property
+    def sockets(self) -> tuple[int, int] | None:
+        """Bytes of the receive buffer: asked for and granted; None while there is no connection."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return None
+        return self._limits.buffers.receive, connection.granted().receive
 
     async def close(self) -> None:
         if self._task is not None:
@@ -178,16 +192,24 @@ class SourceReader:
             if self._lanes:
                 await self._changed.wait()
             return
-        max_bytes = self._memory.share(self._limits.max_bytes)
+        allowed = {run: most for run in wanting if (most := self.throttle.allowance(run.lane.id)) > 0}
+        pause_s = self.throttle.wait(run.lane.id for run in wanting if run not in allowed)
+        if not allowed:
+            await self._changed_within(pause_s)
+            return
+        share = self._memory.share(self._limits.max_bytes)
+        max_bytes = max(1, int(min(self._limits.max_bytes, share, max(allowed.values()))))
         await self._memory.room(max_bytes)
         await self.warm()
         connection = self._connection
         assert connection is not None  # noqa: S101  warm() dialled
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
+        if len(allowed) < len(wanting):
+            wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
         version = connection.version(FETCH_API, 13)
         settings = FetchSettings(wait_ms, self._limits.min_bytes, max_bytes, self._cutter.read_committed)
-        topics = self._request(wanting)
+        topics = self._request(allowed)
         self._polled = set(wanting)
         chunk: list[Chunk] = []
 
@@ -212,13 +234,19 @@ class SourceReader:
                 chunk[0].release()
         await asyncio.sleep(0)
 
-    def _request(self, wanting: list[LaneRun]) -> list[FetchTopic]:
+    async def _changed_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    def _request(self, wanting: Mapping[LaneRun, float]) -> list[FetchTopic]:
+        """Each lane with the bytes that its limits allow."""
         grouped: dict[tuple[str, str], list[FetchPartition]] = {}
         # The first partition of a request alone may exceed its limit (KIP-74): rotate, or a large batch starves.
-        first = wanting[0]
+        first = next(iter(wanting))
         if self._lanes.pop((first.lane.id.topic, first.lane.id.partition), None) is first:
             self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
-        for run in wanting:
+        for run, most in wanting.items():
             assert run.start is not None  # noqa: S101  a lane is added after begin()
             grouped.setdefault((run.lane.id.topic, run.lane.source_topic_id), []).append(
                 FetchPartition(
@@ -226,7 +254,7 @@ class SourceReader:
                     run.start.source_leader_epoch,
                     run.fetch_offset,
                     run.fetch_epoch,
-                    self._limits.partition_bytes,
+                    max(1, int(min(self._limits.partition_bytes, most))),
                 )
             )
         return [FetchTopic(name, uuid.UUID(tid).bytes, parts) for (name, tid), parts in grouped.items()]
@@ -252,6 +280,7 @@ class SourceReader:
         run.high_watermark = part.high_watermark
         run.log_start = part.log_start_offset
         if part.end > part.start:
+            self.throttle.spend(run.lane.id, part.end - part.start)
             self._cutter.cut(run, part, chunk)
 
     def _lose(self, message: str) -> None:

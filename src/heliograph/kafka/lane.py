@@ -294,8 +294,9 @@ class LaneRun:
             self.fail(
                 Failure(
                     0,
-                    f"the target put the record expected at {self.target_next} at {base}: it was truncated, recreated or "
-                    "lost its memory of this lane",
+                    f"the target put the record of {self.lane.remote_topic}-{self.lane.id.partition} expected at "
+                    f"{self.target_next} at {base}: it was truncated, recreated or lost its memory of this lane; "
+                    f"{item.count} stray records or more lie from {base} on",
                     finding="below_expected",
                 )
             )

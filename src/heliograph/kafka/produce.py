@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import CLIENT_ID, Buffer, Connection
+from heliograph.kafka.connections import CLIENT_ID, DEFAULT_BUFFERS, Buffer, Connection
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import PRODUCE_API
 from heliograph.wire.error_codes import describe
@@ -47,6 +47,13 @@ class TargetWriter:
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._answer = bytearray(1 << 16)
+        self.buffers = DEFAULT_BUFFERS
+
+    @property
+    def sockets(self) -> tuple[int, int] | None:
+        """Bytes of the send buffer: asked for and granted; None while there is no connection."""
+        connection = self._connection
+        return None if connection is None or connection.closed else (self.buffers.send, connection.granted().send)
 
     def warm(self) -> None:
         """Dial ahead of the first lane, or again after a loss."""
@@ -74,7 +81,7 @@ class TargetWriter:
 
     async def _work(self) -> None:
         try:
-            connection = self._connection = await self._client.dial(self._node)
+            connection = self._connection = await self._client.dial(self._node, self.buffers)
         except HeliographError as error:
             self._lose(str(error))
             return

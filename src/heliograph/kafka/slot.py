@@ -18,6 +18,7 @@ from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient, TopicView
+from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
 from heliograph.kafka.lane import LaneRun
@@ -28,6 +29,7 @@ from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
 from heliograph.model.policies import Policies
 from heliograph.replication.generations import EntryKey, encode_entry
+from heliograph.replication.throttle import Throttle
 
 _HOUSEKEEPING_SECONDS = 0.1
 _HELD_BACK_SECONDS = 2.0
@@ -46,6 +48,11 @@ class FlowRules:
     """The target's producer.id.expiration.ms."""
     limits: ReadLimits = field(default_factory=ReadLimits)
     policies: Policies = field(default_factory=Policies)
+    send_buffer_bytes: int = DEFAULT_BUFFERS.send
+    codec: int | None = None
+    """Copies get this codec; None: batches keep theirs."""
+    throttle: tuple[tuple[str, float], ...] = ()
+    """Bytes per second that a slot begins with, by limit; the driver's word changes them."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,7 @@ class Slot:
         self.warm = warm
         self.attempt = attempt
         self.memory = Memory(plan.settings.memory_bytes)
+        self.throttle = Throttle(time.monotonic, dict(rate for rules in plan.flows.values() for rate in rules.throttle))
         self.lives: dict[str, LaneLife] = {}
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
@@ -254,9 +262,10 @@ class Slot:
         key = (rules.flow, node)
         if key not in self._readers:
             settings = self.plan.settings
-            cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target)
+            cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target, rules.codec)
             client = self.warm.client(self.plan.clusters[rules.source])
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
+            self._readers[key].throttle = self.throttle
             self.memory.readers = len(self._readers)
         return self._readers[key]
 
@@ -267,7 +276,19 @@ class Slot:
             self._writers[key] = TargetWriter(
                 client, node, wall_ms, self.plan.settings.request_timeout_ms, self._wake_readers
             )
+            self._writers[key].buffers = Buffers(send=rules.send_buffer_bytes)
         return self._writers[key]
+
+    def limit(self, rates: Mapping[str, float]) -> None:
+        """The driver's word on how many bytes per second may be read, by limit."""
+        self.throttle.change(rates)
+        self._wake_readers()
+
+    def sockets(self) -> dict[str, tuple[int, int]]:
+        """Buffers asked for and granted, by what the connection is for."""
+        readers = {f"reading for {flow}": reader.sockets for (flow, _), reader in self._readers.items()}
+        writers = {f"writing to {target}": writer.sockets for (target, _), writer in self._writers.items()}
+        return {name: found for name, found in (readers | writers).items() if found is not None}
 
     def _wake_writers(self) -> None:
         for writer in self._writers.values():

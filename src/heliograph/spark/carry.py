@@ -128,6 +128,8 @@ class Task:
                     slot.go(message["lanes"], message["alone"], entries, message["held"])
                 case "release":
                     slot.release(message["lanes"])
+                case "throttle":
+                    slot.limit(message["rates"])
                 case "stop":
                     slot.stop()
         slot.stop()
@@ -162,7 +164,12 @@ class Task:
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
         if self._line is not None:
-            about = {"memory_peak": slot.memory.peak, "process": os.getpid()}
+            about = {
+                "memory_peak": slot.memory.peak,
+                "process": os.getpid(),
+                "throttle": asdict(slot.throttle.take_spending()),
+                "sockets": slot.sockets(),
+            }
             self._line.send(words.report([_row(life, take=True) for life in slot.lives.values()], about))
 
 

@@ -1,6 +1,7 @@
 """The line between a task and the driver: one TCP connection per task, one JSON object per line, both ways.
 
-Task to driver: hello, ready, report (once a second), released.  Driver to task: go, release, stop, ping (once a second).
+Task to driver: hello, ready, report (once a second), released.  Driver to task: go, release, stop, throttle and
+ping (once a second).
 The messages are written down here as constructors, so that both ends agree.
 """
 
@@ -43,6 +44,11 @@ def go(lanes: Sequence[str], held: bool, alone: bool, entries: Mapping[str, str]
 
 def release(lanes: Sequence[str]) -> Message:
     return {"kind": "release", "lanes": list(lanes)}
+
+
+def throttle(rates: Mapping[str, float]) -> Message:
+    """How many bytes per second the task may read from now on, by limit: these limits and no others."""
+    return {"kind": "throttle", "rates": dict(rates)}
 
 
 def stop() -> Message:

@@ -18,6 +18,7 @@ from pyspark import SparkConf, SparkContext, accumulators
 
 import heliograph
 from heliograph.errors import SetupError
+from heliograph.spark.java import java_environment
 
 _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
 _SETTINGS = {
@@ -49,6 +50,7 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
     """A context on `master`; what the JVM prints goes to `log`. SetupError where it does not come up."""
     # When a session ends, this server of PySpark's prints a stack trace for the connection that ends with it.
     setattr(accumulators.AccumulatorTCPServer, "handle_error", lambda *_: None)  # noqa: B010  mypy forbids assigning methods
+    os.environ.update(java_environment(os.environ))
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     conf = SparkConf(loadDefaults=True).setMaster(master)

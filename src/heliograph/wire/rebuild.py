@@ -2,7 +2,7 @@
 
 Every batch is verified against its own CRC before it is opened, so damage is found and not given a fresh checksum. What
 comes out is what a producer would have written: magic 2, CreateTime, base offset 0, dense, with the lane's identity and
-running sequence, in the codec of its source.
+running sequence, in the codec of its source unless another is asked for.
 
 Must not know why a batch took this path, nor when a lane merges.
 """
@@ -58,15 +58,26 @@ class Rebuilt:
 
 
 class Rebuilder:
-    """Rebuilds batches for one lane's identity and one remote topic's limit; `max_count` 0: any number of records."""
+    """Rebuilds batches for one lane's identity and one remote topic's limit.
+
+    `codec` None: each batch keeps its source's; `max_count` 0: any number of records in a batch.
+    """
 
     def __init__(
-        self, producer_id: int, producer_epoch: int, max_bytes: int, target_bytes: int = 1 << 20, max_count: int = 0
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        max_bytes: int,
+        target_bytes: int = 1 << 20,
+        *,
+        codec: int | None = None,
+        max_count: int = 0,
     ) -> None:
         self._producer_id = producer_id
         self._producer_epoch = producer_epoch
         self._max_bytes = max_bytes
         self._group_bytes = min(target_bytes, max_bytes)
+        self._codec = codec
         self._max_count = max_count
 
     def rebuild(
@@ -128,7 +139,7 @@ class Rebuilder:
         return min(max(room, 1) / size, 0.5)
 
     def _build(self, opened: OpenedRecords, start: int, end: int, sequence: int) -> Rebuilt:
-        codec = opened.owners[start].codec
+        codec = opened.owners[start].codec if self._codec is None else self._codec
         records = opened.encode(start, end)
         if codec:
             records = compress(codec, records)

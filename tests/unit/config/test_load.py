@@ -72,10 +72,15 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             heartbeats_replication_enabled=True,
             isolation="read_committed",
             start="earliest",
-            fetch_max_bytes=52428800,
+            fetch_max_bytes=8388608,
             fetch_max_partition_bytes=1048576,
             fetch_max_wait_ms=500,
             fetch_min_bytes=1,
+            receive_buffer_bytes=4194304,
+            send_buffer_bytes=4194304,
+            throttle=0,
+            throttle_topics=(),
+            codec="",
             source_client=(),
             target_client=(),
         ),
@@ -259,8 +264,11 @@ def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_inste
     assert loaded("A->B.sync.topic.acls.enabled = true").warnings == (
         "mm2.properties:5: A->B.sync.topic.acls.enabled is not served in this version: no ACLs are copied",
     )
-    assert loaded("B.producer.compression.type = zstd").warnings == (
-        "mm2.properties:5: B.producer.compression.type is not served in this version: batches keep their codec",
+    assert loaded("B.producer.batch.size = 1").warnings == (
+        (
+            "mm2.properties:5: B.producer.batch.size is not served in this version: batches are forwarded as the source has them; "
+            "see merge.target.bytes"
+        ),
     )
 
 
@@ -472,3 +480,59 @@ def test_every_option_of_the_table_has_a_value_and_its_origin() -> None:
     assert values["ssl.provider"].value == ""
     assert "foo" not in values
     assert "A.topics" not in values
+
+
+def test_client_keys_with_a_meaning_here_are_read() -> None:
+    settings = flow("A.consumer.receive.buffer.bytes = -1", "B.producer.send.buffer.bytes = 65536")
+    assert (settings.receive_buffer_bytes, settings.send_buffer_bytes) == (-1, 65536)
+
+
+def test_client_keys_without_a_meaning_here_are_named_once_with_their_reason() -> None:
+    lines = ("A.consumer.max.poll.records = 7", "B.producer.linger.ms = 5", "A.consumer.metric.reporters = x")
+    assert loaded(*lines).warnings == (
+        "mm2.properties:5: A.consumer.max.poll.records is not served in this version: consumer.fetch.max.bytes bounds a read",
+        "mm2.properties:6: B.producer.linger.ms is not served in this version: batches are forwarded as the source has them",
+        (
+            "mm2.properties:7: A.consumer.metric.reporters is not served in this version: Heliograph has its own reader and "
+            "writer, and no such setting"
+        ),
+    )
+
+
+def test_a_codec_is_explained_unless_the_flow_recompresses() -> None:
+    assert loaded("B.producer.compression.type = zstd").warnings == (
+        (
+            "mm2.properties:5: B.producer.compression.type = zstd has no effect: batches keep their codec; A->B.recompress = true "
+            "opts in to opening and compressing every batch anew"
+        ),
+    )
+    settings = loaded("B.producer.compression.type = zstd", "A->B.recompress = true")
+    assert (settings.flows[0].codec, settings.warnings) == ("zstd", ())
+    assert loaded("A.producer.compression.type = zstd").warnings == ()  # nothing is written there
+
+
+def test_to_recompress_without_a_codec_is_a_fault() -> None:
+    (fault,) = faults(BASE + "recompress = true")
+    assert fault.startswith("mm2.properties: B.producer.compression.type is missing, and A->B recompresses: expected ")
+    (fault,) = faults(BASE + "recompress = true\nB.producer.compression.type = brotli")
+    assert "B.producer.compression.type = brotli: expected" in fault
+
+
+def test_limits_are_read_for_the_flow_and_for_topics() -> None:
+    settings = flow(
+        "throttle.bytes.per.second = 5",
+        "A->B.throttle.bytes.per.second = 7",
+        "throttle.bytes.per.second.orders = 1",
+        "throttle.bytes.per.second.a.b = 2",
+        "A->B.throttle.bytes.per.second.orders = 3",
+        "A->B.throttle.bytes.per.second.a.b = 0",
+    )
+    assert (settings.throttle, settings.throttle_topics) == (7, (("orders", 3),))
+    (fault,) = faults(BASE + "A->B.throttle.bytes.per.second.orders = fast")
+    assert fault.endswith("A->B.throttle.bytes.per.second.orders = fast: expected a whole number of at least 0")
+
+
+def test_the_limit_of_a_topic_is_shown_where_it_is_set() -> None:
+    shown = {value.name: value.value for value in loaded("A->B.throttle.bytes.per.second.orders = 3").values}
+    assert shown["A->B.throttle.bytes.per.second.orders"] == "3"
+    assert shown["A->B.throttle.bytes.per.second"] == "0"

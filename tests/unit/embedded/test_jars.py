@@ -21,6 +21,7 @@ def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(
         "#!/bin/sh\n"
         f"echo call >> {folder}/calls\n"
+        f'echo "$@" > {folder}/words\n'
         'for word in "$@"; do case $word in -DoutputDirectory=*) into=${word#*=};; -f) ;; esac; done\n'
         "mkdir -p $into; : > $into/half.jar\n"
         f"if [ -e {folder}/broken ]; then echo '[ERROR] no network'; exit 1; fi\n"
@@ -48,6 +49,19 @@ def test_the_second_call_finds_what_the_first_fetched(maven: Path, tmp_path: Pat
     assert calls(maven) == 1
     assert len(said) == 1
     assert "Fetching Kafka 4.3.1" in said[0]
+
+
+def test_another_version_has_a_folder_of_its_own_and_is_a_broker_alone(maven: Path, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"^Maven could not fetch Kafka 3\.9\.0: no network$"):
+        (maven / "broken").touch()
+        ensure_kafka_jars(cache=tmp_path / "cache", version="3.9.0")
+    (maven / "broken").unlink()
+    assert ensure_kafka_jars(cache=tmp_path / "cache", version="3.9.0") == tmp_path / "cache" / "kafka-3.9.0"
+    assert "-Dkafka.version=3.9.0" in (maven / "words").read_text()
+    pom = Path(jars.__file__).with_name("broker.pom.xml").read_text()
+    assert "${kafka.version}" in pom
+    assert "connect" not in pom
+    assert "://" not in pom
 
 
 def test_a_failed_fetch_leaves_nothing_and_the_next_one_mends_it(maven: Path, tmp_path: Path) -> None:

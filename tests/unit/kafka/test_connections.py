@@ -11,7 +11,7 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph.errors import ConnectionLost
-from heliograph.kafka.connections import Connection
+from heliograph.kafka.connections import Buffers, Connection
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Use = Callable[[Connection], Awaitable[None]]
@@ -118,8 +118,27 @@ def open_against(answer: Callable[[bytes], bytes], match: str) -> None:
 
 
 def test_a_broker_that_refuses_api_versions_is_no_connection() -> None:
-    """Brokers before 2.4 answer version 3 in the form of version 0, with error 35."""
-    open_against(lambda request: frame(request[4:8] + struct.pack(">hi", 35, 0)), "ApiVersions 3")
+    open_against(lambda request: frame(request[4:8] + struct.pack(">hi", 42, 0)), "refused ApiVersions with error 42")
+
+
+def test_a_broker_that_does_not_know_our_api_versions_is_asked_again_in_its_own_words() -> None:
+    """Brokers before 2.4 answer version 3 in the form of version 0, with error 35: what they lack must be told by name."""
+
+    async def old_broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await next_request(reader)
+        writer.write(frame(first[4:8] + struct.pack(">hi", 35, 0)))
+        second = await next_request(reader)
+        assert second[2:4] == struct.pack(">h", 0)
+        writer.write(frame(second[4:8] + struct.pack(">hihhh", 0, 1, 1, 0, 11)))
+        await reader.read()
+
+    async def story() -> None:
+        async with serving(old_broker) as port:
+            connection = await Connection.open("127.0.0.1", port, 5)
+            connection.close()
+            assert connection.versions == {1: (0, 11)}
+
+    asyncio.run(story())
 
 
 def test_an_answer_that_cannot_be_read_is_a_lost_connection() -> None:
@@ -273,3 +292,25 @@ def test_a_closed_connection_sends_nothing_and_may_be_closed_twice() -> None:
             await connection.send(numbered(1))
 
     with_broker(silent, use)
+
+
+def test_socket_buffers_are_asked_for_and_what_was_granted_is_known() -> None:
+    async def story() -> None:
+        async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(versions_answer(await next_request(reader)))
+            await reader.read()
+
+        async with serving(broker) as port:
+            asked = await Connection.open("127.0.0.1", port, 5, Buffers(receive=20_000, send=30_000))
+            left = await Connection.open("127.0.0.1", port, 5, Buffers(receive=-1, send=-1))
+            greedy = await Connection.open("127.0.0.1", port, 5, Buffers(receive=1 << 30, send=1 << 30))
+            try:
+                assert asked.granted() == Buffers(20_000, 30_000)
+                assert left.granted() != asked.granted()
+                assert greedy.granted().receive > 20_000
+            finally:
+                asked.close()
+                left.close()
+                greedy.close()
+
+    asyncio.run(story())

@@ -472,3 +472,30 @@ def test_the_identity_is_that_of_the_attach() -> None:
     assert {(header.producer_id, header.producer_epoch) for header in headers} == {
         (IDENTITY.producer_id, IDENTITY.producer_epoch)
     }
+
+
+# -- another codec ------------------------------------------------------------------------------------------------------
+
+LZ4 = 3
+
+
+def test_batches_of_another_codec_are_recompressed_and_those_of_this_one_are_forwarded() -> None:
+    run = reading()
+    plain, packed = dense(START, 10), dense(START + 10, 40, shape=Shape(codec=LZ4))
+    items = cut(run, [plain, packed], cutter=Cutter(True, merge_below=0, codec=LZ4))
+    assert [(item.raw, item.count, item.sequence) for item in items] == [(False, 10, 40), (True, 40, 50)]
+    assert [read_header(item.data, 0).codec for item in items] == [LZ4, LZ4]
+    assert [record.value for record in read_with_aiokafka(items[0].data)] == [bytes([i]) * 600 for i in range(10)]
+    assert run.counts.rebuilt == {"recompressed": 1}
+
+
+def test_codec_none_unpacks() -> None:
+    run = reading()
+    [item] = cut(run, [dense(START, 40, shape=Shape(codec=LZ4))], cutter=Cutter(True, merge_below=0, codec=0))
+    assert (item.raw, read_header(item.data, 0).codec, item.count) == (False, 0, 40)
+
+
+def test_without_a_codec_every_batch_keeps_its_own() -> None:
+    run = reading()
+    items = cut(run, [dense(START, 10), dense(START + 10, 40, shape=Shape(codec=LZ4))], cutter=Cutter(True, 0))
+    assert [(item.raw, read_header(item.data, 0).codec) for item in items] == [(True, 0), (True, LZ4)]

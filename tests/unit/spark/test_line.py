@@ -36,6 +36,7 @@ def test_messages_arrive_whole_and_in_order_both_ways() -> None:
         words.go(["x"], True, True, {"x": "entry"}),
         words.go(["y", "z"], True, False, {}),
         words.release(["x"]),
+        words.throttle({"A->B": 12.5}),
         words.stop(),
         words.ping(),
     ]

@@ -228,7 +228,7 @@ def test_offsets_without_records_at_the_end_are_passed_over() -> None:
 @pytest.mark.parametrize(("count", "counts"), [(1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (9, [7])])
 def test_pieces_have_no_more_records_than_asked_for(count: int, counts: list[int]) -> None:
     batch = write_batch([Rec(100 + i, NOW) for i in range(7)], Shape(last_offset=109))
-    pieces = Rebuilder(77, 3, 1 << 20, 1 << 20, count).rebuild(opened(batch), 0, 10)
+    pieces = Rebuilder(77, 3, 1 << 20, max_count=count).rebuild(opened(batch), 0, 10)
     assert [piece.count for piece in pieces] == counts
     assert pieces[-1].source_next == 110
     firsts = [read_header(piece.data, 0).base_sequence for piece in pieces]
@@ -340,3 +340,22 @@ def test_last_record_of_nothing_is_refused() -> None:
         last_record(memoryview(write_batch([], Shape(base_offset=3, last_offset=4))))
     with pytest.raises(HeliographError, match="30 bytes was cut short"):
         last_record(memoryview(write_batch([Rec(0)])[:30]))
+
+
+@pytest.mark.parametrize("wanted", range(5), ids=CODECS)
+@pytest.mark.parametrize("codec", range(5), ids=CODECS)
+def test_records_survive_from_every_codec_into_every_other(codec: int, wanted: int) -> None:
+    source = write_batch(ODD_RECORDS, Shape(codec=codec))
+    [rebuilt] = Rebuilder(77, 3, 1 << 20, codec=wanted).rebuild(opened(source), 0, 10)
+    assert read_header(rebuilt.data, 0).codec == wanted
+    assert read_with_aiokafka(rebuilt.data) == renumbered(ODD_RECORDS)
+
+
+def test_a_batch_that_grows_when_it_is_unpacked_is_split() -> None:
+    zstd, none = 4, 0
+    source = write_batch([Rec(i, NOW, b"k", b"v" * 500) for i in range(40)], Shape(codec=zstd))
+    pieces = Rebuilder(77, 3, 4096, codec=none).rebuild(opened(source), 0, 10)
+    assert len(source) < 4096
+    assert len(pieces) > 1
+    assert all(len(piece.data) <= 4096 for piece in pieces)
+    assert sum(piece.count for piece in pieces) == 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heliograph.config.kinds import Choice, ClassName, Flag, Fraction, Kind, Names, Only, Text, Whole
-from heliograph.config.option import CLUSTER, SECURITY, Option
+from heliograph.config.option import CLUSTER, CONSUMER, SECURITY, Option
 
 _MS = Whole(0, unit="ms")
 _NO_TLS = "this version connects without TLS"
@@ -124,16 +124,30 @@ def _producer(name: str, kind: Kind, default: str | None, doc: str, instead: str
 
 
 _BATCHES_STAY = "batches are forwarded as the source has them"
+_NEVER_GIVEN_UP = "a lane never gives a record up"
+_PARTITION_STAYS = "a record goes to the partition that it has on the source"
+_BYTES = "records are copied byte for byte"
+_NO_INTERCEPTORS = "Java classes are not loaded"
+
+WRITER_ROWS = (
+    Option(
+        "producer.compression.type",
+        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+        "none",
+        "Codec of the copies where the flow says `recompress = true`. Without that batches keep the codec that they have.",
+        CLUSTER,
+    ),
+    Option(
+        "producer.send.buffer.bytes",
+        Whole(-1),
+        "4194304",
+        "Socket buffer of connections that write; -1: the system's. The log says how much the system granted.",
+        CLUSTER,
+    ),
+)
 
 PRODUCER_ROWS = (
     _producer("acks", Choice(("all", "-1", "0", "1")), "all", "Replicas that must have a batch.", "acks is always all"),
-    _producer(
-        "compression.type",
-        Choice(("none", "gzip", "snappy", "lz4", "zstd")),
-        "none",
-        "Codec of the copies.",
-        "batches keep their codec",
-    ),
     _producer("batch.size", Whole(0), "16384", "Size of batches.", _BATCHES_STAY + "; see merge.target.bytes"),
     _producer("linger.ms", _MS, "5", "How long a batch waits to fill.", _BATCHES_STAY),
     _producer("buffer.memory", Whole(0), "33554432", "Memory of a producer.", "slot.memory.bytes bounds a slot"),
@@ -149,8 +163,52 @@ PRODUCER_ROWS = (
         "in.flight.batches bounds a lane",
     ),
     _producer("transactional.id", Text(), None, "Name of transactions.", "data is written without transactions"),
-    _producer("delivery.timeout.ms", _MS, "2147483647", "When a record is given up.", "a lane never gives a record up"),
-    _producer("max.block.ms", _MS, "9223372036854775807", "When a send gives up.", "a lane never gives a record up"),
+    _producer("delivery.timeout.ms", _MS, "2147483647", "When a record is given up.", _NEVER_GIVEN_UP),
+    _producer("max.block.ms", _MS, "9223372036854775807", "When a send gives up.", _NEVER_GIVEN_UP),
+    _producer("retries", Whole(0), "2147483647", "Tries of a request.", _NEVER_GIVEN_UP),
+    _producer("request.timeout.ms", _MS, "30000", "Limit of a request.", "request.timeout.ms of the file rules"),
+    _producer("client.id", Text(), None, "The name that brokers see.", "connections that write are called heliograph"),
+    _producer("receive.buffer.bytes", Whole(-1), "32768", "Socket buffer of answers.", "answers to a writer are small"),
+    _producer("partitioner.class", ClassName(), None, "Chooses partitions.", _PARTITION_STAYS),
+    _producer("partitioner.ignore.keys", Flag(), "false", "Chooses partitions.", _PARTITION_STAYS),
+    _producer("key.serializer", ClassName(), None, "Java class.", _BYTES),
+    _producer("value.serializer", ClassName(), None, "Java class.", _BYTES),
+    _producer("interceptor.classes", Names(), "", "Java classes.", _NO_INTERCEPTORS),
+    *(
+        _producer(
+            f"compression.{codec}.level", Whole(-131072), None, "How hard.", "recompress uses the codec's default"
+        )
+        for codec in ("gzip", "lz4", "zstd")
+    ),
+)
+
+
+def _consumer(name: str, kind: Kind, default: str | None, doc: str, instead: str) -> Option:
+    return Option(f"consumer.{name}", kind, default, doc, CONSUMER, served=False, instead=instead)
+
+
+_NO_GROUP = "the source is read without a consumer group, positions are in the ledger"
+
+CONSUMER_ROWS = (
+    *(
+        _consumer(name, Text(), None, "Consumer groups.", _NO_GROUP)
+        for name in ("group.id", "group.instance.id", "group.protocol", "group.remote.assignor")
+    ),
+    _consumer("partition.assignment.strategy", Names(), "", "Who reads which partition.", "slots share lanes by load"),
+    _consumer("enable.auto.commit", Flag(), "false", "Commit offsets.", _NO_GROUP),
+    _consumer("auto.commit.interval.ms", _MS, "5000", "How often.", _NO_GROUP),
+    _consumer("session.timeout.ms", _MS, "45000", "When a reader counts as dead.", _NO_GROUP),
+    _consumer("heartbeat.interval.ms", _MS, "3000", "How often a reader is heard.", _NO_GROUP),
+    _consumer("max.poll.interval.ms", _MS, "300000", "Longest time between reads.", _NO_GROUP),
+    _consumer("max.poll.records", Whole(1), "500", "Records in one read.", "consumer.fetch.max.bytes bounds a read"),
+    _consumer("check.crcs", Flag(), "true", "Verify batches.", "the CRC is carried on, and the target verifies it"),
+    _consumer("client.rack", Text(), "", "Read from the nearest replica.", "leaders are read"),
+    _consumer("client.id", Text(), None, "The name that brokers see.", "connections that read are called heliograph"),
+    _consumer("request.timeout.ms", _MS, "30000", "Limit of a request.", "request.timeout.ms of the file rules"),
+    _consumer("send.buffer.bytes", Whole(-1), "131072", "Socket buffer of requests.", "requests to a source are small"),
+    _consumer("key.deserializer", ClassName(), None, "Java class.", _BYTES),
+    _consumer("value.deserializer", ClassName(), None, "Java class.", _BYTES),
+    _consumer("interceptor.classes", Names(), "", "Java classes.", _NO_INTERCEPTORS),
 )
 
 
@@ -175,7 +233,7 @@ FAMILY_ROWS = (
     ),
 )
 
-ROWS = (*SECURITY_ROWS, *ADMIN_ROWS, *PRODUCER_ROWS, *FAMILY_ROWS)
+ROWS = (*SECURITY_ROWS, *ADMIN_ROWS, *WRITER_ROWS, *PRODUCER_ROWS, *CONSUMER_ROWS, *FAMILY_ROWS)
 
 _SHARED = """
 bootstrap.servers client.dns.lookup client.id config.providers connections.max.idle.ms enable.metrics.push

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.config.kinds import Choice, Text, Whole
+from heliograph.config.kinds import Choice, Flag, Text, Whole
 from heliograph.config.option import FLOW, TOP, Option
 
 OURS = "Heliograph 0.1"
@@ -16,6 +16,35 @@ def _policy(name: str, values: tuple[str, ...], doc: str) -> Option:
     """The first value is the default."""
     return Option(name, Choice(values), values[0], doc, FLOW, since=OURS)
 
+
+LIMIT_ROWS = (
+    Option(
+        "throttle.bytes.per.second",
+        Whole(0),
+        "0",
+        "Bytes that a flow may read of its source in a second, all its lanes together; 0: no limit. Counts as soon as the "
+        "file is saved, also while it runs.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
+        "throttle.bytes.per.second.*",
+        Whole(0),
+        "0",
+        "The same for one topic, whose name on the source stands in place of the star.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
+        "recompress",
+        Flag(),
+        "false",
+        "Whether copies get the codec of the target's `producer.compression.type`. Every batch of another codec is then opened "
+        "and built anew, which costs the CPU time that forwarding saves.",
+        FLOW,
+        since=OURS,
+    ),
+)
 
 ROWS = (
     _own("epoch.seconds", Whole(2, 50, unit="seconds"), "45", "How long one Spark job carries its lanes."),

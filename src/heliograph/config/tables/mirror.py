@@ -122,7 +122,13 @@ SERVED = (
         "Where a lane begins that was never copied.",
         CONSUMER,
     ),
-    Option("consumer.fetch.max.bytes", Whole(1024), "52428800", "Bytes that one fetch may bring.", CONSUMER),
+    Option(
+        "consumer.fetch.max.bytes",
+        Whole(1024),
+        "8388608",
+        "Bytes that one fetch may bring, within slot.memory.bytes. MirrorMaker 2's default is 52428800.",
+        CONSUMER,
+    ),
     Option(
         "consumer.max.partition.fetch.bytes",
         Whole(1024),
@@ -138,6 +144,13 @@ SERVED = (
         CONSUMER,
     ),
     Option("consumer.fetch.min.bytes", Whole(1), "1", "Bytes for which a fetch waits.", CONSUMER),
+    Option(
+        "consumer.receive.buffer.bytes",
+        Whole(-1),
+        "4194304",
+        "Socket buffer of connections that read; -1: the system's. The log says how much the system granted.",
+        CONSUMER,
+    ),
 )
 
 CONNECTORS = (

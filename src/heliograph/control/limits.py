@@ -1,0 +1,117 @@
+"""The byte limits of a run: known by key, shared out among its tasks once a second, changed while it runs.
+
+A limit holds for all tasks together. Each begins with an equal part; what one does not need goes to those that were held back
+(replication/throttle.py decides). Knows the file only as settings that were read again; knows no brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control.conductor import TaskEnd
+from heliograph.replication.throttle import Use, belongs, shares, topic_key
+from heliograph.spark import line as words
+
+
+class Limits:
+    """What every task may read. `take` hears reports, `tell` gives out the shares."""
+
+    def __init__(self, flows: Sequence[FlowSettings], slots: int) -> None:
+        self._slots = slots
+        self._flows = {flow.flow.name: _without_limits(flow) for flow in flows}
+        self._limits = _limits(flows)
+        self._uses: dict[str, dict[str, Use]] = {}
+        self._told = bool(self._limits)
+
+    def beginning(self, flow: str) -> tuple[tuple[str, float], ...]:
+        """What a slot may read of a flow before it hears from the driver."""
+        mine = {key: limit for key, limit in self._limits.items() if belongs(f"{key}/", flow)}
+        return tuple((key, limit / self._slots) for key, limit in mine.items())
+
+    def take(self, attempt: str, slot: Mapping[str, Any]) -> None:
+        """A task's report, about once a second: what it spent since the last one, and what held it back."""
+        about = slot.get("throttle", {"spent": {}, "held": []})
+        keys = {*about["spent"], *about["held"]}
+        self._uses[attempt] = {key: Use(about["spent"].get(key, 0), key in about["held"]) for key in keys}
+
+    def tell(self, tasks: Iterable[TaskEnd]) -> None:
+        """Every task its share of every limit that concerns it; once more without any when the last one is gone."""
+        if not self._limits and not self._told:
+            return
+        tasks = list(tasks)
+        self._told = bool(self._limits)
+        self._uses = {task.attempt: self._uses[task.attempt] for task in tasks if task.attempt in self._uses}
+        rates: dict[str, dict[str, float]] = {task.attempt: {} for task in tasks}
+        for key, limit in self._limits.items():
+            for attempt, share in shares(limit, self._users(key, tasks)).items():
+                rates[attempt][key] = share
+        for task in tasks:
+            task.line.send(words.throttle(rates[task.attempt]))
+
+    def _users(self, key: str, tasks: Sequence[TaskEnd]) -> dict[str, Use]:
+        """A task that has not reported yet may want everything."""
+        idle = Use(0, False)
+        return {
+            task.attempt: self._uses[task.attempt].get(key, idle) if task.attempt in self._uses else Use(0, True)
+            for task in tasks
+            if any(belongs(lane, key) for lane in task.lanes)
+        }
+
+    def change(self, settings: Settings) -> list[str]:
+        """The file was read again: apply its limits and nothing else; sentences about both."""
+        carried = [flow for flow in settings.flows if flow.flow.name in self._flows]
+        now = _limits(carried)
+        said = [
+            f"the limit of {key} is {_in_words(now.get(key))}, it was {_in_words(self._limits.get(key))}"
+            for key in sorted({*now, *self._limits})
+            if now.get(key) != self._limits.get(key)
+        ]
+        self._limits = now
+        self._told = self._told or bool(said)
+        others = {flow.flow.name: _without_limits(flow) for flow in settings.flows}
+        changed = sorted(name for name in {*others, *self._flows} if others.get(name) != self._flows.get(name))
+        if changed:
+            said.append(f"other options of {', '.join(changed)} changed too: they count from the next start")
+        return said
+
+
+def _limits(flows: Iterable[FlowSettings]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for flow in flows:
+        if flow.throttle:
+            found[flow.flow.name] = flow.throttle
+        found |= {topic_key(flow.flow.name, topic): limit for topic, limit in flow.throttle_topics}
+    return found
+
+
+def _without_limits(flow: FlowSettings) -> FlowSettings:
+    return replace(flow, throttle=0, throttle_topics=())
+
+
+def _in_words(limit: int | None) -> str:
+    return "none" if limit is None else f"{limit:,} bytes per second"
+
+
+class FileChanges:
+    """Whether a file was written since it was last asked for. A file that is not there has not changed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._seen = self._stamp()
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return 0, 0
+        return found.st_mtime_ns, found.st_ino
+
+    def noticed(self) -> bool:
+        stamp = self._stamp()
+        changed = stamp not in ((0, 0), self._seen)
+        self._seen = stamp if changed else self._seen
+        return changed
