@@ -30,6 +30,7 @@ from heliograph.model.lanes import Identity
 
 EARLIEST, LATEST = -2, -1
 _COORDINATOR_BUSY = {14, 15, 16, 51}
+_NOT_ALLOWED = 53
 _TRANSACTION_TIMEOUT_MS = 60_000
 
 Partition = tuple[str, int]
@@ -251,7 +252,8 @@ class ClusterClient:
                 return Identity(answer.producer_id, answer.producer_epoch)
             if code not in _COORDINATOR_BUSY:
                 break
-        raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}")
+        needed = f" (this needs WRITE on transactional id {transactional_id})" if code == _NOT_ALLOWED else ""
+        raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}{needed}")
 
 
 def _address(text: str) -> tuple[str, int]:

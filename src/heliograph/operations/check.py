@@ -7,7 +7,6 @@ that cannot be had becomes a finding of its own; no check hides another. Nothing
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,7 @@ from heliograph.kafka.cluster_facts import broker_facts, clock, connect_groups, 
 from heliograph.kafka.grants import CLUSTER_REFUSED
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.clusters import Cluster
-from heliograph.operations.check_topics import TopicFacts, gather_topics
+from heliograph.operations.check_topics import TopicFacts, gather_topics, literals
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.other_writers import mirror_maker_findings, writer_finding
 from heliograph.replication.permissions import permission_findings
@@ -36,7 +35,6 @@ from heliograph.replication.preflight import (
 from heliograph.replication.topic_limits import limit_findings
 
 _DAY_MS = 86_400_000
-_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 _MISSING = {3, 100}
 _NO_DESCRIBE = "DESCRIBE on the cluster is not granted"
 
@@ -144,9 +142,8 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
 async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts]) -> list[Finding]:
     facts = await gather_topics(ends.flow, ends.source, ends.target, own_factor or min(3, len(ends.target.brokers)))
     kept.append(facts)
-    literals = [name for name in ends.flow.topics if _LITERAL.fullmatch(name)]
     return [
-        *choice_findings(ends.name, literals, facts.chosen, facts.visible),
+        *choice_findings(ends.name, literals(ends.flow), facts.chosen, facts.visible),
         *permission_findings(ends.name, ends.aliases, facts.granted),
         *facts.refusals(ends.name),
         *limit_findings(ends.name, facts.limits),

@@ -6,6 +6,7 @@ Unlike the planner it does not stop at the first refusal: a topic that may not b
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ from heliograph.replication.permissions import NEEDS, Granted, Need, On
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
 from heliograph.replication.topic_names import policy_for, should_replicate
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, TopicRules, Unnameable, plan_topics
+
+_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 
 Grants = Mapping[str, TopicGrants]
 Configs = Mapping[str, dict[str, ConfigValue]]
@@ -90,7 +93,10 @@ async def gather_topics(
     created = await try_create(target, wishes)
     growing = frozenset(action.name for action in actions if isinstance(action, AddPartitions))
     asked = _Asked(
-        chosen, {name: there[name] for name in remote.values()}, {a.name: there[a.name] for a in own}, created
+        chosen | await _hidden(flow, source, set(visible)),
+        {name: there[name] for name in remote.values()},
+        {action.name: there[action.name] for action in own},
+        created,
     )
     granted = await _granted(flow, source, target, asked, growing)
     made = {action.name: dict(action.configs) for action in wishes}
@@ -104,6 +110,18 @@ async def gather_topics(
         limits=pairs,
         readable_remotes=tuple(name for name in existing if "READ" in there[name].operations),
     )
+
+
+async def _hidden(flow: FlowSettings, source: ClusterClient, visible: set[str]) -> dict[str, TopicGrants]:
+    """Topics that the file names and the source refuses to show; one that merely does not exist is none of them."""
+    unseen = [name for name in literals(flow) if name not in visible]
+    found = await topic_grants(source, unseen) if unseen else {}
+    return {name: grants for name, grants in found.items() if "DESCRIBE" not in grants.operations}
+
+
+def literals(flow: FlowSettings) -> list[str]:
+    """The entries of `topics` that are plain names."""
+    return [name for name in flow.topics if _LITERAL.fullmatch(name)]
 
 
 @dataclass(frozen=True)
