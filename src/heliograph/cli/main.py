@@ -9,10 +9,10 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from heliograph.cli import config, demo, events, run, status
+from heliograph.cli import check, config, demo, events, forget, init, run, status
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, events, config, demo)
+_COMMANDS = (run, status, events, check, config, init, forget, demo)
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -21,7 +21,10 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
+  heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph config mm2.properties              every option, its value, where it came from
+  heliograph init mm2.properties                write a commented file for a new flow
+  heliograph forget mm2.properties --flow A->B  remove what Heliograph wrote about a flow, and no data
   heliograph demo                               two clusters on this machine, traffic, and the mirror between them
 """
 

@@ -7,10 +7,12 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from heliograph.cli.check import check_at_start
 from heliograph.cli.logs import add_log_options, set_up_logs
 from heliograph.cli.words import count, size
 from heliograph.config.flows import Settings
@@ -18,6 +20,7 @@ from heliograph.config.load import load_file
 from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions, Summary
 from heliograph.errors import ClusterUnreachable, ConfigError
+from heliograph.replication.findings import Finding, has_failed
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
 
 _log = logging.getLogger("heliograph.run")
@@ -96,12 +99,12 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         spark = asyncio.create_task(replicator.engine.start())
         spark.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
-        plans = await replicator.plan()
+        plans, findings = await _plan_and_check(replicator)
         _announce(plans, replicator)
         if dry_run or options.until_caught_up:
             _refuse_unreachable(replicator)
         if dry_run:
-            return 0
+            return 1 if has_failed(findings) else 0
     except BaseException:
         if spark is not None:
             spark.cancel()
@@ -116,6 +119,17 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         loop.add_signal_handler(number, _asked_to_stop, replicator)
     summary = await replicator.run(plans, _Progress(replicator).tick)
     return _conclude(summary, options.until_caught_up)
+
+
+async def _plan_and_check(replicator: Replicator) -> tuple[list[FlowPlan], list[Finding]]:
+    """Both at once. The check names all that is missing, also where the plan stops at the first refusal."""
+    flows = tuple(watch.settings for watch in replicator.watches)
+    checking = asyncio.create_task(check_at_start(replace(replicator.settings, flows=flows)))
+    try:
+        plans = await replicator.plan()
+    finally:
+        findings = await checking
+    return plans, findings
 
 
 def _refuse_unreachable(replicator: Replicator) -> None:

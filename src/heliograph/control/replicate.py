@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import platform
 import uuid
@@ -33,6 +34,8 @@ from heliograph.replication.topic_plan import remote_conflicts
 from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
 from heliograph.spark.session import local_master
+
+_log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 6.0
 _FLUSH_SECONDS = 1.5

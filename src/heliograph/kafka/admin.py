@@ -39,6 +39,16 @@ _CONFIG_RESOURCES_PER_REQUEST = 500
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE, _INVALID_TOPIC = 3, 5, 17
 _TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
+_UNAUTHORIZED = {29, 31}
+_NEEDED = (
+    ("list topics", "DESCRIBE on the topic"),
+    ("list offsets", "DESCRIBE on the topic"),
+    ("describe topic configs", "DESCRIBE_CONFIGS on the topic"),
+    ("describe broker config", "DESCRIBE_CONFIGS on the cluster"),
+    ("create topic", "CREATE on the topic"),
+    ("add partitions", "ALTER on the topic"),
+)
+"""What is done, by the beginning of its sentence, to the permission that it needs."""
 _ISOLATION = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
 
 
@@ -237,9 +247,8 @@ class ClusterAdmin:
         if isinstance(error, foreign.UnknownBrokerIdError):
             return BrokerRefused(_LEADER_NOT_AVAILABLE, f"cluster '{alias}', {doing}: a partition has no leader")
         if _is_answer(error):
-            return BrokerRefused(
-                _code(error), f"cluster '{alias}', {doing}: {error.message}, {', '.join(map(str, error.args))}"
-            )
+            said = f"{error.message}, {', '.join(map(str, error.args))}"
+            return BrokerRefused(_code(error), f"cluster '{alias}', {doing}: {said}{_permission(doing, _code(error))}")
         if isinstance(error, foreign.KafkaError) and not error.retriable:
             return SetupError(f"cluster '{alias}', {doing}: {error}")
         addresses = ", ".join(self._cluster.bootstrap)
@@ -326,6 +335,12 @@ def _check_ready(client: KafkaAdminClient, name: str, count: int) -> None:
 def _is_answer(error: Exception) -> bool:
     """A broker said so. A time-out is none, whoever noticed it: the library has one class for both sides."""
     return isinstance(error, foreign.BrokerResponseError) and not isinstance(error, foreign.RequestTimedOutError)
+
+
+def _permission(doing: str, code: int) -> str:
+    """The permission that a refusal asks for, as the end of a sentence."""
+    needed = next((need for begin, need in _NEEDED if doing.startswith(begin)), "")
+    return f" (this needs {needed})" if needed and code in _UNAUTHORIZED else ""
 
 
 def _code(error: Any) -> int:

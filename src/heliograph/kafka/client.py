@@ -11,6 +11,7 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -29,6 +30,7 @@ from heliograph.model.lanes import Identity
 
 EARLIEST, LATEST = -2, -1
 _COORDINATOR_BUSY = {14, 15, 16, 51}
+_NOT_ALLOWED = 53
 _TRANSACTION_TIMEOUT_MS = 60_000
 
 Partition = tuple[str, int]
@@ -134,6 +136,25 @@ class ClusterClient:
         self._connections.clear()
 
     # -- questions --------------------------------------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> Mapping[int, tuple[str, int]]:
+        """Host and port that each broker tells its clients, as of the last `metadata`."""
+        return self._brokers
+
+    async def ask_any(self, request: Any, response: Any, wanted: int) -> Any:
+        """One of the library's requests, in the newest version up to `wanted`, to whichever broker is at hand."""
+        connection = await self._any()
+        return await connection.ask(request, response, connection.version(request.API_KEY, wanted))
+
+    async def ask_controller(self, request: Any, response: Any, wanted: int) -> Any:
+        """The same to the broker that decides over topics; with KRaft every broker passes it on."""
+        metadata = MetadataRequest(
+            topics=[], allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        node = (await self.ask_any(metadata, MetadataResponse, 12)).controller_id
+        connection = await self.connection(node)
+        return await connection.ask(request, response, connection.version(request.API_KEY, wanted))
 
     async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
         """Leaders and topic ids of the named topics; brokers and cluster id on the way."""
@@ -257,7 +278,8 @@ class ClusterClient:
                 return Identity(answer.producer_id, answer.producer_epoch)
             if code not in _COORDINATOR_BUSY:
                 break
-        raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}")
+        needed = f" (this needs WRITE on transactional id {transactional_id})" if code == _NOT_ALLOWED else ""
+        raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}{needed}")
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -45,7 +45,7 @@ def test_an_interrupt_is_no_stack_trace(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["run", "status", "config"])
+@pytest.mark.parametrize("command", ["run", "status", "check", "config"])
 def test_a_malformed_file_is_refused_by_every_command_before_anything_is_touched(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_malformed_file_is_refused_by_every_command_before_anything_is_touched
     assert any(f"{path}:3" in fault and "replication.factor" in fault for fault in faults)
 
 
-@pytest.mark.parametrize("command", ["run", "status", "config"])
+@pytest.mark.parametrize("command", ["run", "status", "check", "config"])
 def test_a_file_that_is_not_there_exits_with_two(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

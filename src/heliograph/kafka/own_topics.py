@@ -1,0 +1,83 @@
+"""Heliograph's own topics as plain logs: read whole, cut off at the beginning, deleted. For `forget` only.
+
+What the records mean is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka.protocol.admin import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+from heliograph.errors import BrokerRefused
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.ranges import Log, read_range
+from heliograph.wire.records import read_records
+
+_TIMEOUT_MS = 10_000
+_MISSING = {3, 100}
+_UNKNOWN_TOPIC = 3
+_NAMES_VERSION = 5  # the last one that knows topics by name only
+
+
+@dataclass(frozen=True)
+class PlainRecord:
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+async def read_topic(client: ClusterClient, topic: str) -> dict[int, list[PlainRecord]] | None:
+    """Every record by partition, up to the ends of this moment; None if the topic does not exist."""
+    view = (await client.metadata([topic]))[topic]
+    if view.error in _MISSING:
+        return None
+    if view.error:
+        raise BrokerRefused(view.error, f"cluster {client.cluster.alias}: topic {topic}")
+    found: dict[int, list[PlainRecord]] = {}
+    for partition, leader in sorted(view.leaders.items()):
+        where = (topic, partition)
+        start = await client.offsets(leader.node, [where], EARLIEST)
+        end = await client.offsets(leader.node, [where], LATEST)
+        if where not in start or where not in end:
+            raise BrokerRefused(5, f"cluster {client.cluster.alias}: {topic}-{partition}")
+        log = Log(topic, view.topic_id, partition, leader.node)
+        found[partition] = [
+            PlainRecord(record.offset, _bytes(record.key), _bytes(record.value))
+            async for seen in read_range(client, log, start[where], end[where], committed=True)
+            if seen.dropped is None
+            for record in read_records(seen.data, seen.header)
+            if record.offset >= start[where]
+        ]
+    return found
+
+
+def _bytes(value: bytes | memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+async def cut_off(client: ClusterClient, topic: str, partition: int, before: int) -> None:
+    """DeleteRecords: the log begins at `before` afterwards."""
+    leader = (await client.metadata([topic]))[topic].leaders[partition]
+    kind = DeleteRecordsRequest.DeleteRecordsTopic
+    part = kind.DeleteRecordsPartition(partition_index=partition, offset=before)
+    request = DeleteRecordsRequest(topics=[kind(name=topic, partitions=[part])], timeout_ms=_TIMEOUT_MS)
+    connection = await client.connection(leader.node)
+    answer = await connection.ask(request, DeleteRecordsResponse, connection.version(request.API_KEY, 2))
+    for result in answer.topics:
+        for told in result.partitions:
+            if told.error_code:
+                raise BrokerRefused(told.error_code, f"DeleteRecords on topic {topic} (needs DELETE on the topic)")
+
+
+async def delete_topic(client: ClusterClient, topic: str) -> None:
+    request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=_TIMEOUT_MS)
+    answer = await client.ask_controller(request, DeleteTopicsResponse, _NAMES_VERSION)
+    for result in answer.responses:
+        if result.error_code not in (0, _UNKNOWN_TOPIC):
+            raise BrokerRefused(result.error_code, f"DeleteTopics of {topic} (needs DELETE on the topic)")

@@ -1,0 +1,118 @@
+"""Which permissions a flow needs, as one table, and what follows from those that are missing.
+
+docs/footprint.md shows the same table. Must not know how a broker is asked: `kafka.grants` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from heliograph.replication.findings import Finding, Level, named
+
+
+class On(StrEnum):
+    """Which resource a permission is for, in the words of the document."""
+
+    SOURCE_TOPICS = "each source topic"
+    SOURCE_CLUSTER = "the source cluster"
+    REMOTE_TOPICS = "each remote topic"
+    OWN_TOPICS = "topics `__heliograph-*`"
+    TRANSACTIONAL_ID = "transactional id `heliograph.<flow>`"
+    MM2_GROUP = "group `<source>-mm2`"
+    TARGET_CLUSTER = "the target cluster"
+
+
+@dataclass(frozen=True)
+class Need:
+    """One permission. `level` is what a check says when it is missing: FAIL if records cannot be copied without it."""
+
+    on: On
+    operation: str
+    level: Level
+    why: str
+
+    @property
+    def is_on_source(self) -> bool:
+        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER)
+
+
+_FAIL, _WARN = Level.FAIL, Level.WARN
+
+NEEDS: tuple[Need, ...] = (
+    Need(On.SOURCE_TOPICS, "READ", _FAIL, "records are read"),
+    Need(
+        On.SOURCE_TOPICS, "DESCRIBE_CONFIGS", _FAIL, "cleanup.policy says how a lane counts; new remote topics copy it"
+    ),
+    Need(On.SOURCE_CLUSTER, "DESCRIBE", _WARN, "sizes and the clock are read; without it they are not known"),
+    Need(On.REMOTE_TOPICS, "CREATE", _FAIL, "missing remote topics are made"),
+    Need(On.REMOTE_TOPICS, "WRITE", _FAIL, "records are written"),
+    Need(On.REMOTE_TOPICS, "READ", _FAIL, "attach asks what the target has and proves its position"),
+    Need(On.REMOTE_TOPICS, "DESCRIBE_CONFIGS", _FAIL, "batches are cut to the remote topic's limits"),
+    Need(On.REMOTE_TOPICS, "ALTER", _WARN, "remote topics grow with their sources; without it new partitions wait"),
+    Need(On.OWN_TOPICS, "CREATE", _FAIL, "ledger, telemetry and events are made by the first run"),
+    Need(On.OWN_TOPICS, "WRITE", _FAIL, "positions, telemetry and events are written"),
+    Need(On.OWN_TOPICS, "READ", _FAIL, "positions are read; status and events read the rest"),
+    Need(
+        On.OWN_TOPICS, "DESCRIBE_CONFIGS", _FAIL, "a ledger that is not compacted would lose positions, and is refused"
+    ),
+    Need(On.TRANSACTIONAL_ID, "WRITE", _FAIL, "the flow's identity is given out by the coordinator"),
+    Need(
+        On.TARGET_CLUSTER, "DESCRIBE_CONFIGS", _FAIL, "producer.id.expiration.ms says how long the target guards a lane"
+    ),
+    Need(
+        On.TARGET_CLUSTER, "DESCRIBE", _WARN, "space, clock and Connect groups are read; without it they are not known"
+    ),
+    Need(On.MM2_GROUP, "DESCRIBE", _WARN, "a MirrorMaker 2 that still runs is noticed"),
+)
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A need's resources by name: is it granted? Resources for which it is not needed now are left out."""
+
+    need: Need
+    by_name: Mapping[str, bool]
+    urgent: frozenset[str] = frozenset()
+    """Names where a missing permission that would be a WARN is a FAIL: a remote topic that must grow now."""
+
+
+def permission_findings(flow: str, aliases: tuple[str, str], granted: Sequence[Granted]) -> Iterator[Finding]:
+    """One line for each need that has a resource now; `aliases` are source and target."""
+    for answer in granted:
+        if answer.by_name:
+            yield _finding(flow, aliases[0 if answer.need.is_on_source else 1], answer)
+
+
+def _finding(flow: str, alias: str, answer: Granted) -> Finding:
+    need = answer.need
+    missing = [name for name, is_granted in answer.by_name.items() if not is_granted]
+    subject = f"{flow}: permission {need.operation}"
+    if not missing:
+        return Finding(Level.PASS, subject, f"granted on {_resource(need.on, answer.by_name)} of cluster {alias}")
+    level = Level.FAIL if answer.urgent & set(missing) else need.level
+    what = _resource(need.on, missing)
+    return Finding(
+        level,
+        subject,
+        f"{need.operation} on {what} of cluster {alias} is missing: {need.why}",
+        f"grant {need.operation} on {what} to Heliograph's principal on cluster {alias}",
+    )
+
+
+_KIND = {
+    On.SOURCE_TOPICS: "topic",
+    On.REMOTE_TOPICS: "topic",
+    On.OWN_TOPICS: "topic",
+    On.TRANSACTIONAL_ID: "transactional id",
+    On.MM2_GROUP: "group",
+}
+
+
+def _resource(on: On, names: Mapping[str, bool] | Sequence[str]) -> str:
+    """`topics a, b`, `group A-mm2`, `the cluster`."""
+    kind = _KIND.get(on)
+    if kind is None:
+        return "the cluster"
+    return f"{kind}{'s' if len(names) > 1 else ''} {named(names)}"

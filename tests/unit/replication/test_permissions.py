@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from heliograph.replication.findings import Level
+from heliograph.replication.permissions import NEEDS, Granted, Need, On, permission_findings
+
+FLOW = "A->B"
+ALIASES = ("A", "B")
+
+
+def need(on: On, operation: str) -> Need:
+    (found,) = [row for row in NEEDS if row.on is on and row.operation == operation]
+    return found
+
+
+def test_a_granted_permission_passes_and_names_resource_and_operation() -> None:
+    (finding,) = permission_findings(FLOW, ALIASES, [Granted(need(On.SOURCE_TOPICS, "READ"), {"orders": True})])
+    assert finding.level is Level.PASS
+    assert finding.subject == "A->B: permission READ"
+    assert finding.sentence == "granted on topic orders of cluster A"
+    assert finding.advice == ""
+
+
+def test_a_missing_one_names_only_the_resources_that_lack_it_and_the_cluster_to_grant_it_on() -> None:
+    answer = Granted(need(On.REMOTE_TOPICS, "WRITE"), {"A.b": False, "A.a": False, "A.c": True})
+    (finding,) = permission_findings(FLOW, ALIASES, [answer])
+    assert finding.level is Level.FAIL
+    assert finding.sentence == "WRITE on topics A.a, A.b of cluster B is missing: records are written"
+    assert finding.advice == "grant WRITE on topics A.a, A.b to Heliograph's principal on cluster B"
+
+
+@pytest.mark.parametrize(
+    ("on", "operation", "name", "said"),
+    [
+        (On.TARGET_CLUSTER, "DESCRIBE_CONFIGS", "", "DESCRIBE_CONFIGS on the cluster of cluster B"),
+        (On.SOURCE_CLUSTER, "DESCRIBE", "", "DESCRIBE on the cluster of cluster A"),
+        (On.TRANSACTIONAL_ID, "WRITE", "heliograph.A->B", "WRITE on transactional id heliograph.A->B of cluster B"),
+        (On.MM2_GROUP, "DESCRIBE", "A-mm2", "DESCRIBE on group A-mm2 of cluster B"),
+        (On.OWN_TOPICS, "CREATE", "__heliograph-ledger", "CREATE on topic __heliograph-ledger of cluster B"),
+    ],
+)
+def test_every_kind_of_resource_is_named_as_kafka_calls_it(on: On, operation: str, name: str, said: str) -> None:
+    (finding,) = permission_findings(FLOW, ALIASES, [Granted(need(on, operation), {name: False})])
+    assert finding.sentence.startswith(said)
+    assert finding.level is need(on, operation).level
+
+
+def test_a_permission_that_no_resource_needs_now_has_no_line() -> None:
+    assert list(permission_findings(FLOW, ALIASES, [Granted(need(On.REMOTE_TOPICS, "CREATE"), {})])) == []
+
+
+def test_alter_is_a_warning_until_a_remote_topic_must_grow() -> None:
+    alter = need(On.REMOTE_TOPICS, "ALTER")
+    (later,) = permission_findings(FLOW, ALIASES, [Granted(alter, {"A.a": False}, frozenset({"A.b"}))])
+    (now,) = permission_findings(FLOW, ALIASES, [Granted(alter, {"A.a": False}, frozenset({"A.a"}))])
+    assert (later.level, now.level) == (Level.WARN, Level.FAIL)
+
+
+def test_no_need_stands_twice_in_the_table() -> None:
+    assert len({(row.on, row.operation) for row in NEEDS}) == len(NEEDS)
