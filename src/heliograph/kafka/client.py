@@ -137,11 +137,6 @@ class ClusterClient:
 
     # -- questions --------------------------------------------------------------------------------------------------
 
-    @property
-    def brokers(self) -> Mapping[int, tuple[str, int]]:
-        """Host and port that each broker tells its clients, as of the last `metadata`."""
-        return self._brokers
-
     async def ask_any(self, request: Any, response: Any, wanted: int) -> Any:
         """One of the library's requests, in the newest version up to `wanted`, to whichever broker is at hand."""
         connection = await self._any()
