@@ -119,7 +119,8 @@ class SourceReader:
         self._connection: Connection | None = None
         self._dialling = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._polled: set[LaneRun] = set()
+        self._polled: dict[LaneRun, int] = {}
+        """The lanes of the request on its way, and from which offset each was asked for."""
         self._interrupted = False
         self.throttle = Throttle(time.monotonic)
         """The slot's; by itself a reader has no limit."""
@@ -140,10 +141,12 @@ class SourceReader:
             asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
 
     def _interrupt(self) -> None:
-        """A lane joined while a long poll without it sleeps: end that poll, or the lane would wait for its end."""
+        """A lane joined while a long poll sleeps that is not for it, or not for where it is now: end that poll, or the lane
+        would wait for its end."""
         connection = self._connection
         asleep = connection is not None and not connection.closed and not connection.is_receiving and self._polled
-        if asleep and connection is not None and not set(self._lanes.values()) <= self._polled:
+        answered = all(self._polled.get(run) == run.fetch_offset for run in self._lanes.values())
+        if asleep and connection is not None and not answered:
             self._interrupted = True
             connection.close()
 
@@ -210,7 +213,7 @@ class SourceReader:
         version = connection.version(FETCH_API, 13)
         settings = FetchSettings(wait_ms, self._limits.min_bytes, max_bytes, self._cutter.read_committed)
         topics = self._request(allowed)
-        self._polled = set(wanting)
+        self._polled = {run: run.fetch_offset for run in wanting}
         chunk: list[Chunk] = []
 
         def buffer_for(size: int) -> bytearray:
@@ -229,7 +232,7 @@ class SourceReader:
             connection.close()
             raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
         finally:
-            self._polled = set()
+            self._polled = {}
             if chunk:
                 chunk[0].release()
         await asyncio.sleep(0)
@@ -269,7 +272,9 @@ class SourceReader:
                 if isinstance(part.topic, bytes)
                 else self._lanes.get((part.topic, part.partition))
             )
-            if run is not None and run.wants_data(_ANY):
+            # A lane that attached again meanwhile may have gone back: what was asked for is not what it reads next, and
+            # taking it would pass over the records between.
+            if run is not None and run.wants_data(_ANY) and self._polled.get(run) == run.fetch_offset:
                 self._take(run, part, chunk)
 
     def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
@@ -17,31 +16,12 @@ from heliograph.operations.compare import compare_topics
 from heliograph.replication.policies import dead_letter_topic
 from tests.integration.protocol.harness import QUICK, SILENT, Attempt, Mirror, carry
 from tests.support.clusters import ClusterFactory
+from tests.support.reading import messages, values
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, topic_names
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_dense
 
 DAY_MS = 86_400_000
-
-
-def values(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
-    """Every record of a partition, as another client reads it."""
-    return [message.value() for message in messages(bootstrap, topic, partition)]
-
-
-def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
-    client = Consumer({"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False})
-    end = ends(bootstrap, topic)[partition]
-    client.assign([TopicPartition(topic, partition, 0)])
-    found: list[Any] = []
-    try:
-        while not found or found[-1].offset() < end - 1:
-            message = client.poll(10)
-            assert message is not None and message.error() is None, f"{len(found)} of {end} records of {topic}"
-            found.append(message)
-    finally:
-        client.close()
-    return found
 
 
 def kinds(attempt: Attempt) -> list[str]:
@@ -352,3 +332,25 @@ def test_after_a_skip_and_a_kill_nothing_is_lost_or_repeated(mirror: Mirror) -> 
     assert values(mirror.target, mirror.remote) == [record.value for record in good]
     found = compare_topics(mirror.source, mirror.target, {mirror.topic: mirror.remote})
     assert len(found.differences) == 1
+
+
+def test_records_that_arrive_while_a_lane_attaches_again_do_not_hide_those_before_them(mirror: Mirror) -> None:
+    """A poll that was on its way when the lane stopped answers for an offset that the lane has gone back from."""
+    mirror.policies = {"on.bad.record": "skip"}
+    mirror.make_topic()
+    create_topic(mirror.target, mirror.remote, config={"cleanup.policy": "compact"})
+    sent = [Sample(b"good %d" % number, b"k%d" % number) for number in range(40)]
+    write(mirror.source, mirror.topic, sent)
+    opened = mirror.open()
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(40)
+        for number in range(5):
+            burst = [Sample(b"burst %d %d" % (number, place), b"b%d-%d" % (number, place)) for place in range(20)]
+            write(mirror.source, mirror.topic, [*burst[:10], Sample(b"bad", None), *burst[10:]])
+            trickle = [Sample(b"drop %d %d" % (number, place), b"d%d-%d" % (number, place)) for place in range(8)]
+            for drop in trickle:
+                write(mirror.source, mirror.topic, [drop], linger_ms=0)
+            sent += [*burst, *trickle]
+        attempt.wait_for_position(40 + 5 * 29)
+        attempt.stop()
+    assert values(mirror.target, mirror.remote) == [record.value for record in sent]

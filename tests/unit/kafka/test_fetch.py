@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
-from heliograph.kafka.fetch import Memory, source_failure
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.cutting import Cutter
+from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader, source_failure
 from heliograph.kafka.lane import Chunk
 from heliograph.wire.fetch_codec import FetchedPartition
-from tests.unit.kafka.lanes import following
+from tests.unit.kafka.lanes import entry, following
+from tests.unit.wire.batches import Rec, write_batch
+from tests.unit.wire.test_fetch_codec import Topic, partition, response
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -218,3 +223,28 @@ def test_a_source_that_lost_copied_records_says_where_it_ends() -> None:
 def test_a_divergence_counts_more_than_a_code() -> None:
     failure = source_failure(following(), replace(PART, error_code=6, diverging_epoch=5, diverging_end=70))
     assert failure.finding == "source_cut"
+
+
+# -- answers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("now_at", "taken"), [(100, 1), (90, 0), (110, 0)])
+def test_an_answer_is_taken_only_by_a_lane_that_is_still_where_it_was_asked_for(now_at: int, taken: int) -> None:
+    """A lane that attached again while the poll was on its way has gone back: 90 to 99 would be passed over in silence."""
+    run = following(entry(source_next=100))
+
+    async def hand_out() -> None:
+        memory = Memory(MIB)
+        reader = SourceReader(cast(ClusterClient, None), 1, Cutter(True, 0), memory, ReadLimits(), lambda: None)
+        reader._lanes[("orders", 3)] = run
+        reader._polled = {run: 100}
+        run.fetch_offset = now_at
+        batch = bytes(write_batch([Rec(100), Rec(101)]))
+        answer = response(12, [Topic(topic="orders", partitions=[partition(3, batch)])])
+        chunk = memory.take(len(answer))
+        chunk.buffer[: len(answer)] = answer
+        reader._hand_out(12, chunk)
+
+    asyncio.run(hand_out())
+    assert len(run.queue) == taken
+    assert run.fetch_offset == (102 if taken else now_at)

@@ -1,0 +1,29 @@
+"""What a partition holds, as a client reads it that shares no code with Heliograph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.support.topics import ends, starts
+
+
+def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
+    """Every record of a partition, from its start to the end that it has now."""
+    client = Consumer({"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False})
+    start, end = starts(bootstrap, topic)[partition], ends(bootstrap, topic)[partition]
+    client.assign([TopicPartition(topic, partition, start)])
+    found: list[Any] = []
+    try:
+        while start < end and (not found or found[-1].offset() < end - 1):
+            message = client.poll(10)
+            assert message is not None and message.error() is None, f"{len(found)} of {end - start} records of {topic}"
+            found.append(message)
+    finally:
+        client.close()
+    return found
+
+
+def values(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
+    return [message.value() for message in messages(bootstrap, topic, partition)]
