@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import kafka.errors as foreign
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin._configs import ConfigSourceType
-from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
 from heliograph.errors import BrokerRefused, ClusterUnreachable, HeliographError, SetupError
@@ -74,7 +74,7 @@ class ClusterAdmin:
             client.close()
 
     def cluster_id(self) -> str:
-        return str(self._call("describe the cluster", lambda client: client.describe_cluster())["cluster_id"])
+        return str(self._call("describe the cluster", _described_cluster)["cluster_id"])
 
     def brokers(self) -> int:
         """How many brokers are up: a replication factor cannot be larger."""
@@ -184,7 +184,7 @@ class ClusterAdmin:
             )
 
     def _broker_ids(self) -> list[int]:
-        rows = self._call("describe the cluster", lambda client: client.describe_cluster())["brokers"]
+        rows = self._call("describe the cluster", _described_cluster)["brokers"]
         return [int(row["broker_id"]) for row in rows if not row.get("is_fenced", False)]
 
     def _partitions(self, name: str) -> int:
@@ -274,6 +274,16 @@ def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:
         CreateTopic(TELEMETRY_TOPIC, 1, replication_factor, telemetry, reason),
         CreateTopic(EVENTS_TOPIC, 1, replication_factor, events, reason),
     )
+
+
+def _described_cluster(client: KafkaAdminClient) -> dict[str, Any]:
+    """The library's own describe_cluster fails on an answer of brokers before 3.7, so the request is sent from here."""
+    request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+    response = client._manager.run(client._manager.send, request)
+    if response.error_code:
+        raise foreign.for_code(response.error_code)(response.error_message or "describe the cluster")
+    found: dict[str, Any] = response.to_dict()
+    return found
 
 
 def _described_topics(client: KafkaAdminClient, names: list[str] | None) -> list[dict[str, Any]]:
