@@ -5,6 +5,7 @@ HeliographError
 ├── SetupError           this machine or these clusters cannot do it: one sentence, exit 1
 ├── ClusterUnreachable   no broker answers: back off, name it in status, other flows go on
 ├── ConnectionLost       a broker connection ended: metadata, attach again
+│   └── AccessRefused    certificate or login was refused: a person must act; exit 1 at the start, shown while running
 ├── BrokerRefused        a broker answered with an error code: act by replication.reactions
 └── LaneParked           a lane cannot go on: keep the reason, retry with backoff
 """
@@ -36,6 +37,10 @@ class ClusterUnreachable(HeliographError):
 
 class ConnectionLost(HeliographError):
     """The connection ended or timed out; whether the last request was carried out is unknown."""
+
+
+class AccessRefused(ConnectionLost):
+    """A broker's certificate or our login was refused; the message names the option. Asking again does not help."""
 
 
 class BrokerRefused(HeliographError):

@@ -20,7 +20,12 @@ class FlowSettings:
 
     flow: Flow
     source: Cluster
+    """as what reads it is connected"""
     target: Cluster
+    """as what writes to it is connected"""
+    source_admin: Cluster
+    """the same clusters, as admin connections reach them"""
+    target_admin: Cluster
     enabled: bool
     topics: tuple[str, ...]
     topics_exclude: tuple[str, ...]
@@ -44,10 +49,6 @@ class FlowSettings:
     fetch_max_partition_bytes: int
     fetch_max_wait_ms: int
     fetch_min_bytes: int
-    source_client: ClientKeys
-    """Security keys of the connections that read the source, sorted."""
-    target_client: ClientKeys
-    """Security keys of the connections that write to the target, sorted."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from heliograph.control.epochs import Epochs, Work
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, ConnectionLost
+from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, ConfigError, ConnectionLost
 from heliograph.kafka.slot import Warm
+from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_plan import remote_conflicts
 from heliograph.spark.engine import Engine
@@ -101,6 +102,8 @@ class Replicator:
                     faults.extend(result.faults)
                 case ClusterUnreachable():
                     watch.fail(result)
+                case AccessRefused() if any(isinstance(other, FlowPlan) for other in found):
+                    watch.fail(result)  # the other flows need not wait until a person has acted
                 case BaseException():
                     raise result
         faults += remote_conflicts(_writers(plans))
@@ -190,11 +193,13 @@ class Replicator:
         lanes: list[Lane] = []
         until: dict[str, int] = {}
         flows = {}
+        clusters: dict[Cluster, str] = {}
         for watch in self.watches:
             if watch.opened is None:
                 continue
             plan = watch.opened.plan
-            flows[plan.name] = flow_rules(plan)
+            source, target = (_named(cluster, clusters) for cluster in (watch.settings.source, watch.settings.target))
+            flows[plan.name] = replace(flow_rules(plan), source=source, target=target)
             for lane in plan.lanes:
                 key = lane.id.key
                 if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
@@ -204,15 +209,7 @@ class Replicator:
                         continue
                     until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
                 lanes.append(lane)
-        clusters = {
-            alias: cluster
-            for watch in self.watches
-            for alias, cluster in (
-                (watch.settings.flow.source, watch.settings.source),
-                (watch.settings.flow.target, watch.settings.target),
-            )
-        }
-        return Work(tuple(lanes), until, clusters, flows)
+        return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
 
     def _is_held(self, key: str) -> bool:
         for watch in self.watches:
@@ -317,6 +314,14 @@ class Replicator:
             topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
             unfinished=tuple(unfinished),
         )
+
+
+def _named(cluster: Cluster, names: dict[Cluster, str]) -> str:
+    """A name for each way to reach a cluster: its alias, and a number where flows log in to it differently."""
+    if cluster not in names:
+        others = sum(1 for other in names if other.alias == cluster.alias)
+        names[cluster] = f"{cluster.alias}#{others + 1}" if others else cluster.alias
+    return names[cluster]
 
 
 def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:

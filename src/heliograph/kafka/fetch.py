@@ -183,6 +183,7 @@ class SourceReader:
         await self.warm()
         connection = self._connection
         assert connection is not None  # noqa: S101  warm() dialled
+        await connection.renew_login()
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
         version = connection.version(FETCH_API, 13)

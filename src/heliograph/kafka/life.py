@@ -135,7 +135,7 @@ class LaneLife:
         if run.lane.compacted:
             return await self._own_generation()
         known = run.acked
-        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[self._rules.target])
         latest = (await ledger.refresh()).latest(run.lane.id)
         if latest is None:
             raise LaneParked("the ledger has no entry of this lane")
@@ -146,7 +146,7 @@ class LaneLife:
     async def _own_generation(self) -> LedgerEntry:
         """P8.2: on a compacted source every attempt writes under an epoch of its own, from the ledger's position."""
         run = self.run
-        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[self._rules.target])
         latest = (await ledger.refresh()).latest(run.lane.id)
         if latest is None:
             raise LaneParked("the ledger has no entry of this lane")
@@ -281,7 +281,7 @@ class LaneLife:
     async def _check_ledger(self, failure: Failure) -> None:
         """E47: with a later generation in the ledger this attempt is a zombie, and leaves (P4)."""
         run = self.run
-        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[self._rules.target])
         try:
             latest = (await ledger.refresh()).latest(run.lane.id)
         except HeliographError as error:
@@ -335,7 +335,7 @@ class LaneLife:
 
     async def _skip_loss(self, entry: LedgerEntry, begins: int, lost: str) -> None:
         run = self.run
-        ledger = self._slot.warm.ledger(self._slot.plan.clusters[run.lane.target])
+        ledger = self._slot.warm.ledger(self._slot.plan.clusters[self._rules.target])
         won = await open_next(ledger, entry, await self._fresh_identity(), begins, _now_ms())
         run.acked = won
         self.notes.append(
