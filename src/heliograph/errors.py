@@ -6,6 +6,7 @@ HeliographError
 │   └── BrokersUnsupported   brokers too old or too new: the flow is refused, other flows go on
 ├── ClusterUnreachable   no broker answers: back off, name it in status, other flows go on
 ├── ConnectionLost       a broker connection ended: metadata, attach again
+│   └── AccessRefused    certificate or login was refused: a person must act; exit 1 at the start, shown while running
 ├── BrokerRefused        a broker answered with an error code: act by replication.reactions
 └── LaneParked           a lane cannot go on: keep the reason, retry with backoff
 """
@@ -41,6 +42,10 @@ class ClusterUnreachable(HeliographError):
 
 class ConnectionLost(HeliographError):
     """The connection ended or timed out; whether the last request was carried out is unknown."""
+
+
+class AccessRefused(ConnectionLost):
+    """A broker's certificate or our login was refused; the message names the option. Asking again does not help."""
 
 
 class BrokerRefused(HeliographError):

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from heliograph.cli.words import count
@@ -58,7 +58,7 @@ def _target(settings: Settings, flow: str) -> Cluster:
     """A flow that is disabled in the file is forgotten too, if its clusters are still there."""
     for known in settings.flows:
         if known.flow.name == flow:
-            return replace(known.target, client=known.target_client)
+            return known.target
     source, _, target = flow.partition("->")
     if source in settings.clusters and target in settings.clusters and source != target:
         return settings.clusters[target]

@@ -19,6 +19,7 @@ from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions, Summary
+from heliograph.control.security import certificate_warnings, read_stores
 from heliograph.errors import ClusterUnreachable, ConfigError
 from heliograph.replication.findings import Finding, has_failed
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
@@ -70,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = read_stores(load_file(args.file))
     _check_aliases(settings, args.clusters)
     set_up_logs(args.log_level, args.log_format)
     for warning in settings.warnings:
@@ -100,6 +101,8 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         spark.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         plans, findings = await _plan_and_check(replicator)
+        for warning in await certificate_warnings(settings, replicator.clock.now_ms()):
+            _log.warning("%s", warning)
         _announce(plans, replicator)
         if dry_run or options.until_caught_up:
             _refuse_unreachable(replicator)

@@ -6,12 +6,14 @@ Decides nothing about faults; every lookup goes through resolve.View.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings, OptionValue
-from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option
+from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
 from heliograph.config.resolve import View
+from heliograph.config.security import read_security
 from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
@@ -22,12 +24,24 @@ _TOPIC_LIMIT = "throttle.bytes.per.second."
 
 
 def cluster(entries: Entries, alias: str) -> Cluster:
-    """How a cluster is reached; `client` is for admin connections, flows have their own. No addresses: empty."""
+    """How admin connections reach a cluster; a flow's reader and writer may log in otherwise. No addresses: empty."""
     view = View(entries, cluster=alias)
     found = view.find("bootstrap.servers")
     admin = ((name.removeprefix("admin."), value) for name, value in view.keys(ADMIN_NAMES, CLUSTER))
-    client = tuple(sorted((*view.keys(SECURITY_NAMES, CONTROL), *admin)))
-    return Cluster(alias, view.names("bootstrap.servers") if found.entry else (), client)
+    security, _ = read_security(_security_keys(view, CONTROL))
+    return Cluster(alias, view.names("bootstrap.servers") if found.entry else (), tuple(sorted(admin)), security)
+
+
+def _security_keys(view: View, forms: Sequence[str]) -> dict[str, str]:
+    return dict(view.keys(SECURITY_NAMES, forms))
+
+
+def security_faults(entries: Entries, flow: Flow) -> Iterator[str]:
+    """What does not fit together in the keys of the connections of one flow, each fault once."""
+    for alias, form in ((flow.source, READER), (flow.target, WRITER)):
+        view = View(entries, cluster=alias, flow=flow.name)
+        found = (fault for forms in (form, CONTROL) for fault in read_security(_security_keys(view, forms))[1])
+        yield from (f"cluster {alias}: {fault}" for fault in dict.fromkeys(found))
 
 
 def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster]) -> FlowSettings:
@@ -36,8 +50,10 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
     writer = View(entries, cluster=flow.target, flow=flow.name)
     return FlowSettings(
         flow=flow,
-        source=clusters[flow.source],
-        target=clusters[flow.target],
+        source=replace(clusters[flow.source], security=read_security(_security_keys(view, READER))[0]),
+        target=replace(clusters[flow.target], security=read_security(_security_keys(writer, WRITER))[0]),
+        source_admin=clusters[flow.source],
+        target_admin=clusters[flow.target],
         enabled=True,
         topics=view.names("topics"),
         topics_exclude=view.names("topics.exclude"),
@@ -61,8 +77,6 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         throttle=view.number("throttle.bytes.per.second"),
         throttle_topics=_topic_limits(entries, flow),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
-        source_client=view.keys(SECURITY_NAMES, READER),
-        target_client=writer.keys(SECURITY_NAMES, WRITER),
         policies=_policies(view),
     )
 
@@ -115,11 +129,17 @@ def option_values(
             yield from (_of_flow(entries, option, flow) for flow in flows)
             continue
         mine = [entry for entry, meaning in known if meaning is option]
-        yield from (OptionValue(entry.name, entry.value, f"line {entry.line}", option) for entry in mine)
+        yield from (OptionValue(entry.name, _visible(entry), f"line {entry.line}", option) for entry in mine)
         if not mine:
             yield OptionValue(option.name, option.default or "", "default", option)
 
 
+def _visible(entry: Property) -> str:
+    """A value as it may be shown: settings travel, and are printed when something fails."""
+    return "***" if entry.value and is_secret(entry.name) else entry.shown
+
+
 def _of_flow(entries: Entries, option: Option, flow: Flow) -> OptionValue:
     found = View(entries, cluster=flow.source, flow=flow.name).find(option.name)
-    return OptionValue(f"{flow.name}.{option.name}", found.text, found.origin, option)
+    shown = found.text if found.entry is None else _visible(found.entry)
+    return OptionValue(f"{flow.name}.{option.name}", shown, found.origin, option)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heliograph.config.keys import Key, locate, meant, split_flow, stranger
 from heliograph.config.option import Option, is_secret
 from heliograph.config.properties import Malformed, Property, scan
+from heliograph.config.providers import NOTHING, NotProvided, Outside, Provider, resolve, set_up, strangers
 
 
 @dataclass
@@ -34,10 +35,10 @@ class Checked:
         self.warnings.append(f"{self.path}:{line}: {sentence}")
 
 
-def check(text: str, path: str) -> Checked:
-    """Every entry of the file, looked at by itself."""
+def check(text: str, path: str, outside: Outside = NOTHING) -> Checked:
+    """Every entry of the file, looked at by itself, once config providers have given their values."""
     checked = Checked(path)
-    last = _last_of_each(text, checked)
+    last = _provided(_last_of_each(text, checked), checked, outside)
     unknown_is_fault = _unknown_is_fault(last)
     checked.aliases = _aliases(last)
     for entry in last.values():
@@ -56,6 +57,26 @@ def _last_of_each(text: str, checked: Checked) -> Mapping[str, Property]:
             checked.warn(entry.line, f"{entry.name} was already set in line {last[entry.name].line}; this one counts")
         last[entry.name] = Property(entry.name, entry.value.strip(), entry.line)
     return last
+
+
+def _provided(entries: Mapping[str, Property], checked: Checked, outside: Outside) -> Mapping[str, Property]:
+    known, faults = set_up(entries)
+    for entry, fault in faults:
+        checked.fault(entry.line, fault)
+    given = {entry.name: _given(entry, known, checked, outside) for entry in entries.values()}
+    return {name: entry for name, entry in given.items() if entry is not None}
+
+
+def _given(entry: Property, known: Mapping[str, Provider], checked: Checked, outside: Outside) -> Property | None:
+    for name in strangers(entry.value, known):
+        checked.warn(entry.line, f"{entry.name}: {name} is not one of config.providers, so the value is left as it is")
+    try:
+        value = resolve(entry.value, known, outside).strip()
+    except NotProvided as error:
+        checked.fault(entry.line, f"{entry.name}: {error}")
+        checked.faulty.add(entry.name)
+        return None
+    return entry if value == entry.value else Property(entry.name, value, entry.line, entry.value)
 
 
 def _unknown_is_fault(entries: Mapping[str, Property]) -> bool:
@@ -120,7 +141,7 @@ def _known(entry: Property, key: Key, option: Option, checked: Checked) -> None:
     try:
         option.kind.parse(entry.value)
     except ValueError as error:
-        shown = "***" if is_secret(entry.name) else entry.value
+        shown = "***" if is_secret(entry.name) else entry.shown
         checked.fault(entry.line, f"{entry.name} = {shown}: expected {error}")
         checked.faulty.add(entry.name)
         return

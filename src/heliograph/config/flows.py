@@ -21,7 +21,12 @@ class FlowSettings:
 
     flow: Flow
     source: Cluster
+    """as what reads it is connected"""
     target: Cluster
+    """as what writes to it is connected"""
+    source_admin: Cluster
+    """the same clusters, as admin connections reach them"""
+    target_admin: Cluster
     enabled: bool
     topics: tuple[str, ...]
     topics_exclude: tuple[str, ...]
@@ -55,10 +60,6 @@ class FlowSettings:
     """The same by source topic, sorted; only those with a limit."""
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
-    source_client: ClientKeys
-    """Security keys of the connections that read the source, sorted."""
-    target_client: ClientKeys
-    """Security keys of the connections that write to the target, sorted."""
     policies: Policies = field(default_factory=Policies)
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
+from heliograph.config.jaas import parse_jaas
 from heliograph.errors import ConfigError
 from heliograph.replication.filters import compile_java, split_list
 
@@ -177,9 +178,10 @@ class Regexes:
 
 @dataclass(frozen=True)
 class ClassName:
-    """A Java class; with `values`, one of those that are built in here."""
+    """A Java class; with `values`, one of those that are built in here, or none where it `may_be_empty`."""
 
     values: tuple[str, ...] = ()
+    may_be_empty: bool = False
     word: str = "class"
 
     @property
@@ -188,9 +190,24 @@ class ClassName:
 
     def parse(self, text: str) -> str:
         value = text.strip()
+        if self.may_be_empty and not value:
+            return value
         if (self.values and value not in self.values) or not _CLASS_NAME.fullmatch(value):
             raise ValueError(self.expected)
         return value
+
+
+@dataclass(frozen=True)
+class Jaas:
+    """A login module with its options, as Java writes it; or nothing."""
+
+    word: str = "JAAS"
+    expected: str = "a login module, its flag, its options and a semicolon"
+
+    def parse(self, text: str) -> str:
+        if text:
+            parse_jaas(text)
+        return text
 
 
 @dataclass(frozen=True)

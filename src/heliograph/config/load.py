@@ -5,16 +5,18 @@ Joins the parts (grammar, checks, prefix rules) and looks at what must fit toget
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from heliograph.config.build import cluster, engine_settings, flow_settings, option_values
+from heliograph.config.build import cluster, engine_settings, flow_settings, option_values, security_faults
 from heliograph.config.check import Checked, check
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.option import FLOW_ONLY
-from heliograph.config.options import BY_NAME
+from heliograph.config.options import BY_NAME, SECURITY_NAMES
+from heliograph.config.providers import NOTHING, Outside
 from heliograph.config.resolve import View
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
@@ -26,17 +28,18 @@ _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def load_file(path: str) -> Settings:
-    """Read as Java reads it: ISO 8859-1, other characters as \\uXXXX."""
+    """Read as Java reads it: ISO 8859-1, other characters as \\uXXXX. Config providers see this process's environment."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from error
-    return load(content.removeprefix(_BOM).decode("latin-1"), path)
+    outside = Outside(os.environ, lambda name: Path(name).read_text(encoding="utf-8"))
+    return load(content.removeprefix(_BOM).decode("latin-1"), path, outside)
 
 
-def load(text: str, path: str) -> Settings:
+def load(text: str, path: str, outside: Outside = NOTHING) -> Settings:
     """The settings of a file; raises ConfigError with every fault."""
-    checked = check(text, path)
+    checked = check(text, path, outside)
     enabled = tuple(_enabled_flows(checked))
     clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
     flows = tuple(flow_settings(checked.entries, flow, clusters) for flow in enabled)
@@ -78,6 +81,8 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
         yield f"no flow is enabled: {_advice(checked.aliases)}"
     yield from _without_addresses(checked, flows)
     yield from _without_codec(checked, flows)
+    if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
+        yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from _shared_topics(flows)
     yield from _circles(flows)
 

@@ -34,7 +34,8 @@ value is checked, and setting it brings one warning that says what happens inste
 - Names that regular expressions must match (`topics`, …) are Java's and match the whole name. Not supported, and refused:
   intersections (`&&`) and nesting of character classes, `\\P{…}` inside one, Unicode properties, flags other than
   `i`, `m` and `s`.
-- `${provider:…}` is left as it is.
+- `${env:NAME}`, `${file:PATH:KEY}` and `${dir:PATH:KEY}` in a value stand for an environment variable, a key of another
+  properties file, and a file's content ([security](security.md)).
 
 ## Where an option may stand
 

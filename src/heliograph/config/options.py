@@ -20,6 +20,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
         "Connections that write": clients.WRITER_ROWS,
         "Admin connections": clients.ADMIN_ROWS,
         "Security": clients.SECURITY_ROWS,
+        "Config providers": clients.PROVIDER_ROWS,
         "MirrorMaker 2's connectors": mirror.CONNECTORS,
         "MirrorMaker 2's removed options": mirror.REMOVED,
         "Kafka Connect": workers.ROWS,

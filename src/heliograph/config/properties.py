@@ -20,11 +20,17 @@ _ESCAPE = re.compile(r"\\(u(?:[0-9a-fA-F]{4})?|.)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Property:
-    """One entry. `line` is where it begins, counted from 1."""
+    """One entry. `line` is where it begins, counted from 1; `written` is its value before config providers, if they changed it."""
 
     name: str
     value: str
     line: int
+    written: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The value as a person wrote it: what a provider gave is not to be seen."""
+        return self.written or self.value
 
 
 @dataclass(frozen=True)

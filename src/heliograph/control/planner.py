@@ -87,8 +87,8 @@ class FlowPlanner:
     def __init__(self, settings: FlowSettings, engine: EngineSettings) -> None:
         self.settings = settings
         self._engine = engine
-        self._source = ClusterAdmin(replace(settings.source, client=settings.source_client))
-        self._target = ClusterAdmin(replace(settings.target, client=settings.target_client))
+        self._source = ClusterAdmin(settings.source_admin)
+        self._target = ClusterAdmin(settings.target_admin)
         self._policy: ReplicationPolicy = policy_for(
             settings.policy, settings.flow.source, settings.separator, settings.internal_separator_enabled
         )

@@ -27,8 +27,16 @@ from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import FileChanges, Limits
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
-from heliograph.errors import BrokerRefused, BrokersUnsupported, ClusterUnreachable, ConfigError, ConnectionLost
+from heliograph.errors import (
+    AccessRefused,
+    BrokerRefused,
+    BrokersUnsupported,
+    ClusterUnreachable,
+    ConfigError,
+    ConnectionLost,
+)
 from heliograph.kafka.slot import Warm
+from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_plan import remote_conflicts
 from heliograph.spark.engine import Engine
@@ -115,6 +123,8 @@ class Replicator:
                     faults.extend(result.faults)
                 case ClusterUnreachable() | BrokersUnsupported():
                     watch.fail(result)
+                case AccessRefused() if any(isinstance(other, FlowPlan) for other in found):
+                    watch.fail(result)  # the other flows need not wait until a person has acted
                 case BaseException():
                     raise result
         faults += remote_conflicts(_writers(plans))
@@ -210,11 +220,14 @@ class Replicator:
         lanes: list[Lane] = []
         until: dict[str, int] = {}
         flows = {}
+        clusters: dict[Cluster, str] = {}
         for watch in self.watches:
             if watch.opened is None:
                 continue
             plan = watch.opened.plan
-            flows[plan.name] = flow_rules(plan, self.limits.beginning(plan.name))
+            source, target = (_named(cluster, clusters) for cluster in (watch.settings.source, watch.settings.target))
+            rules = flow_rules(plan, self.limits.beginning(plan.name))
+            flows[plan.name] = replace(rules, source=source, target=target)
             for lane in plan.lanes:
                 key = lane.id.key
                 if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
@@ -224,15 +237,7 @@ class Replicator:
                         continue
                     until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
                 lanes.append(lane)
-        clusters = {
-            alias: cluster
-            for watch in self.watches
-            for alias, cluster in (
-                (watch.settings.flow.source, watch.settings.source),
-                (watch.settings.flow.target, watch.settings.target),
-            )
-        }
-        return Work(tuple(lanes), until, clusters, flows)
+        return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
 
     def _is_held(self, key: str) -> bool:
         for watch in self.watches:
@@ -369,6 +374,14 @@ def socket_sentence(name: str, asked: int, granted: int) -> str:
     wish = "the system's choice" if asked < 0 else f"{asked:,} bytes"
     less = "; net.core.rmem_max or wmem_max of this system cuts it" if 0 <= granted < asked else ""
     return f"{name}: socket buffer of {wish} asked, {granted:,} bytes granted{less}"
+
+
+def _named(cluster: Cluster, names: dict[Cluster, str]) -> str:
+    """A name for each way to reach a cluster: its alias, and a number where flows log in to it differently."""
+    if cluster not in names:
+        others = sum(1 for other in names if other.alias == cluster.alias)
+        names[cluster] = f"{cluster.alias}#{others + 1}" if others else cluster.alias
+    return names[cluster]
 
 
 def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:

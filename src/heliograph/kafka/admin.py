@@ -20,7 +20,7 @@ from kafka.admin._configs import ConfigSourceType
 from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
-from heliograph.errors import BrokerRefused, ClusterUnreachable, HeliographError, SetupError
+from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, HeliographError, SetupError
 from heliograph.kafka.admin_client import client_settings, connect
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
@@ -227,8 +227,11 @@ class ClusterAdmin:
             left_ms = self._timeout_ms - int((time.monotonic() - began) * 1000)
             share_ms = max(100, left_ms // (len(self._cluster.bootstrap) - tried))
             try:
-                self._client = connect(address, self._settings, self._timeout_ms, share_ms)
+                security = self._cluster.security
+                self._client = connect(address, self._settings, security, self._timeout_ms, share_ms)
                 return self._client
+            except AccessRefused as error:
+                fault = AccessRefused(f"cluster {self._cluster.alias}: {error}")
             except (foreign.KafkaError, OSError) as error:
                 fault = error
         raise fault

@@ -6,6 +6,7 @@ thread of every client that does. Must not know what the client is asked.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from collections.abc import Mapping
@@ -16,8 +17,11 @@ from kafka import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
 
-from heliograph.errors import SetupError
+from heliograph.errors import AccessRefused, ConnectionLost, SetupError
+from heliograph.kafka.connections import Connection
+from heliograph.kafka.login import library_settings
 from heliograph.model.clusters import Cluster
+from heliograph.model.security import PLAINTEXT, Security
 
 _ADDRESS = re.compile(r"(\[[^\[\]]+\]|[^:\[\]\s]+):[0-9]{1,5}")
 _LAST_PORT = 65_535
@@ -52,8 +56,6 @@ def client_settings(cluster: Cluster) -> dict[str, object]:
             raise SetupError(f"bootstrap.servers of cluster '{cluster.alias}' holds '{address}': host:port is expected")
     settings: dict[str, object] = {"client_id": "heliograph-admin"}
     for name, value in cluster.client:
-        if name == "security.protocol" and value.upper() != "PLAINTEXT":
-            raise SetupError(f"security.protocol {value} is not served yet (cluster '{cluster.alias}'): use PLAINTEXT")
         if name == "client.id":
             settings["client_id"] = value
         if name in _CLIENT_NUMBERS:
@@ -68,18 +70,35 @@ def _number(cluster: Cluster, name: str, value: str) -> int | None:
     return None if int(value) < 0 else int(value)
 
 
-def _knock(address: str, timeout_s: float) -> None:
-    """OSError if nobody listens. Asked first, because the library writes an error into the log for every attempt."""
+def _knock(address: str, timeout_s: float, security: Security) -> None:
+    """OSError if nobody listens, AccessRefused if we are not let in.
+
+    Asked first, because the library logs an error for every attempt, and takes a refused login for a slow broker.
+    """
     host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    if security == PLAINTEXT:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        return
+
+    async def enter() -> None:
+        (await Connection.open(host.strip("[]"), int(port), timeout_s, security)).close()
+
+    try:
+        asyncio.run(enter())
+    except AccessRefused:
+        raise
+    except ConnectionLost as error:
+        raise OSError(str(error)) from error
 
 
-def connect(address: str, settings: Mapping[str, object], timeout_ms: int, share_ms: int) -> KafkaAdminClient:
+def connect(
+    address: str, settings: Mapping[str, object], security: Security, timeout_ms: int, share_ms: int
+) -> KafkaAdminClient:
     """A client of the cluster that this address belongs to; OSError or KafkaError if it does not serve in time.
 
     The library starts a thread before it connects, and leaves it running if that fails: it is stopped here.
     """
-    _knock(address, share_ms / 1000)
+    _knock(address, share_ms / 1000, security)
     made: list[KafkaNetClient] = []
 
     def make(**configs: object) -> KafkaNetClient:
@@ -94,6 +113,7 @@ def connect(address: str, settings: Mapping[str, object], timeout_ms: int, share
             kafka_client=make,
             proxy_url="heliograph://",
             **settings,
+            **library_settings(security),
         )
     except foreign.KafkaError:
         for client in made:

@@ -23,7 +23,7 @@ from kafka.protocol.metadata import (
 )
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost
+from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, ConnectionLost
 from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers, Connection
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity
@@ -99,7 +99,7 @@ class ClusterClient:
         if node not in self._brokers:
             raise ConnectionLost(f"cluster {self.cluster.alias}: broker {node} is not in the metadata")
         host, port = self._brokers[node]
-        return await Connection.open(host, port, self.timeout_s, buffers)
+        return await Connection.open(host, port, self.timeout_s, self.cluster.security, buffers)
 
     async def _any(self) -> Connection:
         async with self._dialling:  # two askers at once would open two, and one would be nobody's
@@ -113,11 +113,13 @@ class ClusterClient:
         known = [(host, port) for host, port in self._brokers.values()]
         for host, port in [*map(_address, self.cluster.bootstrap), *known]:
             try:
-                connection = await Connection.open(host, port, min(self.timeout_s, 5.0))
+                connection = await Connection.open(host, port, min(self.timeout_s, 5.0), self.cluster.security)
             except ConnectionLost as error:
                 last = error
                 continue
             return self._keep((-1, "bootstrap"), connection)
+        if isinstance(last, AccessRefused):
+            raise AccessRefused(f"cluster {self.cluster.alias}: {last}")
         raise ClusterUnreachable(
             f"cluster {self.cluster.alias} is unreachable at {', '.join(self.cluster.bootstrap)}: {last}"
         )

@@ -1,4 +1,4 @@
-"""One connection to one broker, on a non-blocking socket in the running asyncio loop.
+"""One connection to one broker, on a non-blocking socket in the running asyncio loop, with TLS and a login where asked.
 
 Two ways to use it: `ask` for the library's messages, one at a time; `send` and `receive_into` for the two hot messages, whose
 codecs are ours (heliograph.wire). Knows no lanes and no retries: whatever ends a connection is ConnectionLost.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -16,12 +17,18 @@ from typing import Any
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
-from heliograph.errors import ConnectionLost
+from heliograph.errors import AccessRefused, ConnectionLost
+from heliograph.kafka.login import log_in
+from heliograph.kafka.tls import refusal, shake_hands
+from heliograph.model.security import PLAINTEXT, Login, Security
 
 _FRAME = struct.Struct(">i")
 _MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
 _MAX_FRAME_BYTES = 1 << 30
 _UNSUPPORTED_VERSION = 35
+_LOGIN_PART = 0.85
+_TLS_ALERT = b"\x15\x03"
+_HUNG_UP = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
 CLIENT_ID = "heliograph"
 
 Buffer = bytes | bytearray | memoryview
@@ -41,8 +48,10 @@ DEFAULT_BUFFERS = Buffers()
 class Connection:
     """Opened by `Connection.open`; closed by `close`, or by the first error on it."""
 
-    def __init__(self, sock: socket.socket, name: str, timeout_s: float) -> None:
+    def __init__(self, sock: socket.socket, name: str, timeout_s: float, login: Login | None = None) -> None:
         self._sock = sock
+        self._login = login
+        self._login_ends: float | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout_s = timeout_s
         self._lock = asyncio.Lock()
@@ -56,35 +65,57 @@ class Connection:
         self.closed = False
 
     @classmethod
-    async def open(cls, host: str, port: int, timeout_s: float, buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
-        """Connect and learn which versions of which messages the broker speaks."""
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        timeout_s: float,
+        security: Security = PLAINTEXT,
+        buffers: Buffers = DEFAULT_BUFFERS,
+    ) -> Connection:
+        """Connect, log in, and learn which versions of which messages the broker speaks."""
         name = f"{host}:{port}"
-        loop = asyncio.get_running_loop()
         sock: socket.socket | None = None
         try:
-            # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.
-            async with asyncio.timeout(timeout_s):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            family, kind, proto, _, address = found[0]
-            sock = socket.socket(family, kind, proto)
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for which, size in ((socket.SO_RCVBUF, buffers.receive), (socket.SO_SNDBUF, buffers.send)):
-                if size >= 0:
-                    sock.setsockopt(socket.SOL_SOCKET, which, size)
-            async with asyncio.timeout(timeout_s):
-                await loop.sock_connect(sock, address)
-            connection = cls(sock, name, timeout_s)
+            sock = await _connected(host, port, timeout_s, buffers)
+            if security.tls is not None:
+                async with asyncio.timeout(timeout_s):
+                    sock = await shake_hands(sock, host, security.tls)
+            connection = cls(sock, name, timeout_s, security.login)
             await connection._learn_versions()
+            if security.login is not None:
+                await connection._log_in()
             return connection
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ConnectionLost) as error:
             if sock is not None:
                 sock.close()
-            raise ConnectionLost(f"{name}: {str(error) or 'no answer'}") from error
+            raise _not_opened(name, host, security, error) from error
         except BaseException:
             if sock is not None:
                 sock.close()
             raise
+
+    async def _log_in(self) -> None:
+        """Say who we are, anew if we said it before; nothing may be on the way."""
+        if self._login is not None:
+            seconds = await log_in(self._ask_alone, self._login, self.name.rpartition(":")[0])
+            # Not at the very end: the broker closes a connection that is used a moment too late (KIP-368).
+            self._login_ends = self._loop.time() + seconds * _LOGIN_PART if seconds else None
+
+    @property
+    def login_ends(self) -> bool:
+        """The broker will soon want to know again who we are."""
+        return self._login_ends is not None and self._loop.time() >= self._login_ends
+
+    async def renew_login(self) -> None:
+        """Log in again if it is time; for callers that have no request on the way."""
+        if self.login_ends:
+            self._login_ends = None
+            try:
+                await self._log_in()
+            except BaseException:
+                self.close()  # it belongs to nobody now
+                raise
 
     async def _learn_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="heliograph", client_software_version="0")
@@ -105,13 +136,15 @@ class Connection:
 
     async def ask(self, request: Any, response: Any, version: int, timeout_s: float | None = None) -> Any:
         """Send one of the library's requests and wait for its answer; callers queue."""
+        return self._decoded(await self.exchange(_encoder(request, version), timeout_s), response, version)
 
-        def encode(correlation: int) -> list[Buffer]:
-            request.API_VERSION = version
-            request.with_header(correlation_id=correlation, client_id=CLIENT_ID)
-            return [bytes(request.encode(version=version, header=True, framed=True))]
+    async def _ask_alone(self, request: Any, response: Any, api_key: int, wanted: int) -> Any:
+        """The same for the login, which others must wait for."""
+        version = self.version(api_key, wanted)
+        answer = await self._exchange_alone(_encoder(request, version), self._timeout_s)
+        return self._decoded(answer, response, version)
 
-        answer = await self.exchange(encode, timeout_s)
+    def _decoded(self, answer: bytearray, response: Any, version: int) -> Any:
         try:
             return response.decode(bytes(answer), version=version, header=True)
         except Exception as error:  # the library raises whatever the bytes lead it to
@@ -121,17 +154,21 @@ class Connection:
         """One request and its answer, whole, beginning at the correlation id; callers queue."""
         limit = self._timeout_s if timeout_s is None else timeout_s
         async with self._lock:
-            answer = bytearray()
-            try:
-                async with asyncio.timeout(limit):
-                    await self.send(encode(self.next_correlation()))
-                    await self.receive_into(lambda size: _grown(answer, size))
-            except TimeoutError as error:
-                self.close()
-                raise ConnectionLost(f"{self.name}: no answer within {limit:g} s") from error
-            except asyncio.CancelledError:
-                self.close()  # the answer of a cancelled request would be taken for the next one's
-                raise
+            await self.renew_login()
+            return await self._exchange_alone(encode, limit)
+
+    async def _exchange_alone(self, encode: Callable[[int], Sequence[Buffer]], limit: float) -> bytearray:
+        answer = bytearray()
+        try:
+            async with asyncio.timeout(limit):
+                await self.send(encode(self.next_correlation()))
+                await self.receive_into(lambda size: _grown(answer, size))
+        except TimeoutError as error:
+            self.close()
+            raise ConnectionLost(f"{self.name}: no answer within {limit:g} s") from error
+        except asyncio.CancelledError:
+            self.close()  # the answer of a cancelled request would be taken for the next one's
+            raise
         return answer
 
     def granted(self) -> Buffers:
@@ -169,7 +206,13 @@ class Connection:
         await self._fill(memoryview(self._head))
         (size,) = _FRAME.unpack(self._head)
         if not 4 <= size <= _MAX_FRAME_BYTES:
-            raise self._lost(f"a frame of {size} bytes: this is not a Kafka broker")
+            speaks_tls = self._head[:2] == _TLS_ALERT
+            what = (
+                "it speaks TLS: set security.protocol to SSL or SASL_SSL"
+                if speaks_tls
+                else "this is not a Kafka broker"
+            )
+            raise self._lost(f"a frame of {size} bytes: {what}")
         buffer = buffer_for(size)
         await self._fill(memoryview(buffer)[:size])
         self.is_receiving = False
@@ -208,6 +251,11 @@ class Connection:
         self.close()
         return ConnectionLost(f"{self.name}: {reason}")
 
+    @property
+    def certificate(self) -> bytes | None:
+        """The broker's, as DER; None without TLS."""
+        return self._sock.getpeercert(True) if isinstance(self._sock, ssl.SSLSocket) else None
+
     def close(self) -> None:
         if self.closed:
             return
@@ -219,6 +267,54 @@ class Connection:
         self._sock.close()
         for waiter in self._waiters:
             _wake(waiter)  # it finds the socket closed
+
+
+async def _connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
+    """A socket to the first of the host's addresses that answers."""
+    loop = asyncio.get_running_loop()
+    # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.
+    async with asyncio.timeout(timeout_s):
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    fault: OSError | None = None
+    for family, kind, proto, _, address in found:
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for which, size in ((socket.SO_RCVBUF, buffers.receive), (socket.SO_SNDBUF, buffers.send)):
+                if size >= 0:
+                    sock.setsockopt(socket.SOL_SOCKET, which, size)
+            async with asyncio.timeout(timeout_s):
+                await loop.sock_connect(sock, address)
+            return sock
+        except OSError as error:
+            sock.close()
+            fault = error
+        except BaseException:
+            sock.close()
+            raise
+    raise fault or OSError("no address")
+
+
+def _not_opened(name: str, host: str, security: Security, error: Exception) -> ConnectionLost:
+    """In one sentence, and of a class that says whether trying again may help."""
+    refused = refusal(error, host, security.tls) or refusal(error.__cause__, host, security.tls)
+    if refused is not None or isinstance(error, AccessRefused):
+        return AccessRefused(f"{name}: {refused or error}")
+    if isinstance(error, ConnectionLost):
+        return ConnectionLost(str(error))
+    if security.tls is not None and isinstance(error, _HUNG_UP):
+        return ConnectionLost(f"{name}: it ended the TLS handshake: is this a TLS port (security.protocol)?")
+    return ConnectionLost(f"{name}: {str(error) or 'no answer'}")
+
+
+def _encoder(request: Any, version: int) -> Callable[[int], list[Buffer]]:
+    def encode(correlation: int) -> list[Buffer]:
+        request.API_VERSION = version
+        request.with_header(correlation_id=correlation, client_id=CLIENT_ID)
+        return [bytes(request.encode(version=version, header=True, framed=True))]
+
+    return encode
 
 
 def _grown(buffer: bytearray, size: int) -> bytearray:

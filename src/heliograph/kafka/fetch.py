@@ -203,9 +203,7 @@ class SourceReader:
         share = self._memory.share(self._limits.max_bytes)
         max_bytes = max(1, int(min(self._limits.max_bytes, share, max(allowed.values()))))
         await self._memory.room(max_bytes)
-        await self.warm()
-        connection = self._connection
-        assert connection is not None  # noqa: S101  warm() dialled
+        connection = await self._logged_in()
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
         if len(allowed) < len(wanting):
@@ -236,6 +234,13 @@ class SourceReader:
             if chunk:
                 chunk[0].release()
         await asyncio.sleep(0)
+
+    async def _logged_in(self) -> Connection:
+        await self.warm()
+        connection = self._connection
+        assert connection is not None  # noqa: S101  warm() dialled
+        await connection.renew_login()
+        return connection
 
     async def _changed_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -168,7 +168,7 @@ class LaneLife:
         if run.lane.compacted:
             return await self._own_generation()
         known = run.acked
-        ledger = self.slot.warm.ledger(self.slot.plan.clusters[run.lane.target])
+        ledger = self.slot.warm.ledger(self.slot.plan.clusters[self.rules.target])
         latest = (await ledger.refresh()).latest(run.lane.id)
         if latest is None:
             raise LaneParked("the ledger has no entry of this lane")
@@ -179,7 +179,7 @@ class LaneLife:
     async def _own_generation(self) -> LedgerEntry:
         """P8.2: on a compacted source every attempt writes under an epoch of its own, from the ledger's position."""
         run = self.run
-        ledger = self.slot.warm.ledger(self.slot.plan.clusters[run.lane.target])
+        ledger = self.slot.warm.ledger(self.slot.plan.clusters[self.rules.target])
         latest = (await ledger.refresh()).latest(run.lane.id)
         if latest is None:
             raise LaneParked("the ledger has no entry of this lane")

@@ -177,7 +177,7 @@ class PolicySteps:
         if not await self._judge(decision):
             return False
         life = self._life
-        ledger = life.slot.warm.ledger(life.slot.plan.clusters[self._lane.target])
+        ledger = life.slot.warm.ledger(life.slot.plan.clusters[life.rules.target])
         identity = await life.fresh_identity()
         self._run.acked = await open_next(ledger, entry, identity, decision.start, life.now_ms(), life.slot.attempt)
         return True

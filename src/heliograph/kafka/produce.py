@@ -24,6 +24,10 @@ _REQUEST_BYTES = 8 << 20
 _REQUEST_LANES = 200
 
 
+class _LoginEnds(Exception):
+    """Answers are awaited all the time, so a writer cannot log in again on the same connection."""
+
+
 class TargetWriter:
     """Sends for the lanes of one target broker until it is closed."""
 
@@ -80,20 +84,31 @@ class TargetWriter:
             self._connection.close()
 
     async def _work(self) -> None:
+        while await self._use_one_connection():
+            pass
+
+    async def _use_one_connection(self) -> bool:
+        """True if another one is to take its place: its login ended while nothing was on the way."""
         try:
             connection = self._connection = await self._client.dial(self._node, self.buffers)
         except HeliographError as error:
             self._lose(str(error))
-            return
+            return False
+        renew = False
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send_all(connection))
                 group.create_task(self._take_answers(connection))
                 group.create_task(self._watch(connection))
+        except* _LoginEnds:
+            connection.close()
+            self._ready.set()
+            renew = True
         except* ConnectionLost as errors:
             self._lose(str(errors.exceptions[0]))
         except* Exception as errors:  # noqa: BLE001  a fault of ours: the lanes say so and begin again
             self._lose(f"writing to broker {self._node}: {errors.exceptions[0]!r}")
+        return renew
 
     async def _watch(self, connection: Connection) -> None:
         """An answer that is due for longer than the request's own limit will not come."""
@@ -112,6 +127,10 @@ class TargetWriter:
             await self._ready.wait()
             self._ready.clear()
             while len(self._waiting) < _REQUESTS_ON_THE_WAY:
+                if connection.login_ends:
+                    if self._waiting:
+                        break  # the last answer comes back here
+                    raise _LoginEnds
                 runs, topics = self._form()
                 if not runs:
                     break

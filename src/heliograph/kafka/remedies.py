@@ -138,7 +138,7 @@ class Remedies:
     async def _check_ledger(self, failure: Failure) -> None:
         """E47: with a later generation in the ledger this attempt is a zombie, and leaves (P4)."""
         run, life = self._run, self._life
-        ledger = life.slot.warm.ledger(life.slot.plan.clusters[run.lane.target])
+        ledger = life.slot.warm.ledger(life.slot.plan.clusters[life.rules.target])
         try:
             latest = (await ledger.refresh()).latest(run.lane.id)
         except HeliographError as error:

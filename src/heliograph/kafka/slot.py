@@ -221,7 +221,7 @@ class Slot:
             entry = run.entry(now)
             if entry is None or _same(self._written.get(key), entry):
                 continue
-            by_target.setdefault(run.lane.target, []).append(entry)
+            by_target.setdefault(self.plan.flows[run.lane.id.flow].target, []).append(entry)
         for target, entries in by_target.items():
             ledger = self.warm.ledger(self.plan.clusters[target])
             records: list[tuple[EntryKey, bytes | None]] = [
@@ -316,7 +316,7 @@ async def name_open_transactions(slot: Slot) -> None:
         if run.state is not LaneState.FOLLOWING or run.start is None:
             continue
         if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
-            held.setdefault((run.lane.source, run.start.source_node), []).append(run)
+            held.setdefault((slot.plan.flows[run.lane.id.flow].source, run.start.source_node), []).append(run)
         elif run.reason:
             run.become(LaneState.FOLLOWING, "", wall_ms())
     for (alias, node), runs in held.items():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heliograph.model.security import PLAINTEXT, Security
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """An alias and how to connect. `client` holds security and client keys as (name, value), sorted."""
+    """An alias and how to connect. `client` holds the keys of admin connections as (name, value), sorted; none is secret."""
 
     alias: str
     bootstrap: tuple[str, ...]
     client: tuple[tuple[str, str], ...] = ()
+    security: Security = PLAINTEXT
 
 
 @dataclass(frozen=True, order=True)

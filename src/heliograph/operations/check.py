@@ -41,29 +41,19 @@ _NO_DESCRIBE = "DESCRIBE on the cluster is not granted"
 
 async def check(settings: Settings, now_ms: Callable[[], int], deep: bool = True) -> list[Finding]:
     """All findings: each cluster once, then each flow."""
-    used = dict.fromkeys(end for flow in settings.flows for end in (_source(flow), _target(flow)))
+    used = dict.fromkeys(end for flow in settings.flows for end in (flow.source, flow.target))
     clients = {cluster: ClusterClient(cluster) for cluster in used}
     try:
         gathered = await asyncio.gather(*(_cluster_facts(client, now_ms) for client in clients.values()))
         facts = dict(zip(clients, gathered, strict=True))
         findings = [finding for known in facts.values() for finding in _cluster_findings(known)]
         for flow in settings.flows:
-            ends = _Ends(
-                flow, clients[_source(flow)], clients[_target(flow)], facts[_source(flow)], facts[_target(flow)]
-            )
+            ends = _Ends(flow, clients[flow.source], clients[flow.target], facts[flow.source], facts[flow.target])
             findings += [finding async for finding in _flow_findings(ends, settings, deep)]
         return list(dict.fromkeys(findings))
     finally:
         for client in clients.values():
             client.close()
-
-
-def _source(flow: FlowSettings) -> Cluster:
-    return replace(flow.source, client=flow.source_client)
-
-
-def _target(flow: FlowSettings) -> Cluster:
-    return replace(flow.target, client=flow.target_client)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.load import load, load_file
+from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
@@ -81,8 +82,8 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             throttle=0,
             throttle_topics=(),
             codec="",
-            source_client=(),
-            target_client=(),
+            source_admin=a,
+            target_admin=b,
         ),
     )
 
@@ -208,15 +209,76 @@ KEY = "ssl.truststore.location"
 def test_security_keys_follow_the_prefix_rules(
     lines: list[str], reader: str | None, writer: str | None, admin_a: str | None, admin_b: str | None
 ) -> None:
-    settings = loaded(*lines)
-    found = settings.flows[0]
-    clients = (found.source_client, found.target_client, found.source.client, found.target.client)
-    assert [dict(client).get(KEY) for client in clients] == [reader, writer, admin_a, admin_b]
+    protocols = [f"{prefix}security.protocol = ssl" for prefix in ("A.", "B.")]
+    found = loaded(*protocols, *lines).flows[0]
+    clusters = (found.source, found.target, found.source_admin, found.target_admin)
+    paths = [
+        cluster.security.tls.trust and cluster.security.tls.trust.path for cluster in clusters if cluster.security.tls
+    ]
+    assert paths == [reader, writer, admin_a, admin_b]
 
 
 def test_admin_keys_join_the_clusters_client_without_their_prefix() -> None:
     client = loaded("B.admin.client.id = me", "B.security.protocol = plaintext").clusters["B"].client
-    assert client == (("client.id", "me"), ("security.protocol", "plaintext"))
+    assert client == (("client.id", "me"),)
+
+
+def test_a_login_may_differ_for_reading_writing_and_asking() -> None:
+    jaas = 'x.PlainLoginModule required username="{}" password="p";'
+    found = loaded(
+        "security.protocol = SASL_PLAINTEXT",
+        "sasl.mechanism = PLAIN",
+        f"sasl.jaas.config = {jaas.format('all')}",
+        f"A.consumer.sasl.jaas.config = {jaas.format('reads')}",
+        f"B.producer.sasl.jaas.config = {jaas.format('writes')}",
+        f"B.admin.sasl.jaas.config = {jaas.format('asks')}",
+    ).flows[0]
+    clusters = (found.source, found.target, found.source_admin, found.target_admin)
+    users = [cluster.security.login.username for cluster in clusters if cluster.security.login]
+    assert users == ["reads", "writes", "all", "asks"]
+
+
+def test_keys_that_do_not_fit_together_are_faults_of_the_cluster_each_once() -> None:
+    assert faults(
+        BASE + "security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nB.sasl.mechanism = SCRAM-SHA-256"
+    ) == (
+        "mm2.properties: cluster A: sasl.mechanism = PLAIN needs username and password in sasl.jaas.config, which is not set",
+        (
+            "mm2.properties: cluster B: sasl.mechanism = SCRAM-SHA-256 needs username and password in sasl.jaas.config, "
+            "which is not set"
+        ),
+    )
+
+
+def test_a_login_that_cannot_be_read_is_one_fault_without_its_text() -> None:
+    text = BASE + "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\nA.sasl.jaas.config = s3cret"
+    assert faults(text) == (
+        (
+            "mm2.properties:7: A.sasl.jaas.config = ***: expected required, requisite, sufficient or optional behind the "
+            "login module"
+        ),
+    )
+
+
+def test_an_unknown_mechanism_is_refused_with_those_that_are_known() -> None:
+    (fault,) = faults(BASE + "security.protocol = SASL_SSL\nB.sasl.mechanism = DIGEST-MD5")
+    assert fault == (
+        "mm2.properties:6: B.sasl.mechanism = DIGEST-MD5: expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI "
+        "or AWS_MSK_IAM"
+    )
+
+
+def test_settings_show_no_secret() -> None:
+    settings = loaded(
+        "security.protocol = SASL_SSL",
+        "sasl.mechanism = PLAIN",
+        'sasl.jaas.config = x.PlainLoginModule required username="u" password="s3cret";',
+        "ssl.keystore.location = /k",
+        "ssl.keystore.password = s3cret",
+        "ssl.key.password = s3cret",
+    )
+    assert settings.flows[0].source.security.tls is not None
+    assert "s3cret" not in repr(settings)
 
 
 def test_addresses_at_the_top_level_are_a_fallback() -> None:
@@ -252,9 +314,41 @@ def test_aliases_may_hold_dots_and_dashes() -> None:
     assert settings.clusters["eu"].bootstrap == ("b:1",)
 
 
-def test_values_of_config_providers_are_left_as_they_are() -> None:
-    client = dict(loaded("A.sasl.jaas.config = ${file:/etc/secret:jaas}").clusters["A"].client)
-    assert client["sasl.jaas.config"] == "${file:/etc/secret:jaas}"
+# Config providers
+
+
+def test_values_of_config_providers_take_the_place_of_their_references() -> None:
+    outside = Outside({"WHO": "orders"}, {"/etc/more": "b = payments\n"}.__getitem__)
+    settings = load(BASE + "A->B.topics = ${env:WHO}, ${file:/etc/more:b}", "mm2.properties", outside)
+    assert settings.flows[0].topics == ("orders", "payments")
+    (shown,) = [value for value in settings.values if value.name == "A->B.topics"]
+    assert shown.value == "${env:WHO}, ${file:/etc/more:b}", "what a provider gave is not to be seen"
+
+
+def test_a_reference_that_leads_nowhere_is_a_fault_of_its_line() -> None:
+    assert faults(BASE + "A->B.topics = ${env:NOBODY}") == (
+        "mm2.properties:5: A->B.topics: environment variable NOBODY is not set",
+    )
+
+
+def test_a_provider_that_was_not_set_up_brings_a_warning() -> None:
+    settings = loaded("master = ${vault:/x:y}")
+    assert settings.warnings == (
+        "mm2.properties:5: master: vault is not one of config.providers, so the value is left as it is",
+    )
+
+
+def test_a_provider_of_an_unknown_class_is_a_fault() -> None:
+    (fault,) = faults(BASE + "config.providers = vault\nconfig.providers.vault.class = com.example.Vault")
+    assert fault.startswith("mm2.properties:6: config.providers.vault.class = com.example.Vault: expected org.apache")
+
+
+def test_a_value_from_a_provider_that_is_wrong_is_not_repeated() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(BASE + "epoch.seconds = ${env:N}", "mm2.properties", Outside({"N": "s3cret"}))
+    assert caught.value.faults == (
+        "mm2.properties:5: epoch.seconds = ${env:N}: expected a whole number from 2 to 50 (seconds)",
+    )
 
 
 # Warnings
@@ -329,7 +423,7 @@ X->B.enabled = true
 A->Y.topics = x
 A->B.topic = x
 a = \\u12
-security.protocol = SSL
+security.protocol = TLS
 """
     prefix = "org.apache.kafka.connect.mirror."
     assert faults(text) == (
@@ -352,7 +446,7 @@ security.protocol = SSL
         "mm2.properties:10: A->Y.topics: Y is not one of clusters (A, B)",
         "mm2.properties:11: A->B.topic is not an option; did you mean A->B.topics?",
         "mm2.properties:12: malformed \\uXXXX escape: expected four hexadecimal digits after \\u",
-        "mm2.properties:13: security.protocol = SSL: expected PLAINTEXT, the only value that this version serves",
+        "mm2.properties:13: security.protocol = TLS: expected PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
         (
             "mm2.properties: B.bootstrap.servers is missing: expected a list of host:port with ports from 1 to 65535, "
             "split on commas"
@@ -454,10 +548,20 @@ def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
-    path.write_bytes(b"\xef\xbb\xbf" + BASE.encode() + b"A.sasl.jaas.config = \xe9\\u20ac\n")
+    path.write_bytes(b"\xef\xbb\xbf" + BASE.encode() + b"A.admin.client.id = \xe9\\u20ac\n")
     settings = load_file(str(path))
     assert settings.path == str(path)
-    assert dict(settings.clusters["A"].client)["sasl.jaas.config"] == "\u00e9\u20ac"
+    assert dict(settings.clusters["A"].client)["client.id"] == "\u00e9\u20ac"
+
+
+def test_config_providers_of_a_file_see_files_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELIOGRAPH_TEST_TOPICS", "orders")
+    (tmp_path / "more").write_text("a = caf\u00e9\n", encoding="utf-8")
+    path = tmp_path / "mm2.properties"
+    path.write_text(BASE + f"A->B.topics = ${{env:HELIOGRAPH_TEST_TOPICS}}, ${{file:{tmp_path}/more:a}}\n")
+    assert load_file(str(path)).flows[0].topics == ("orders", "caf\u00e9")
 
 
 def test_a_missing_file_and_a_folder_are_faults(tmp_path: Path) -> None:
@@ -475,7 +579,7 @@ def test_every_option_of_the_table_has_a_value_and_its_origin() -> None:
     assert (values["A->B.topics"].value, values["A->B.topics"].origin) == ("x", "line 5")
     assert (values["A->B.replication.factor"].value, values["A->B.replication.factor"].origin) == ("2", "default")
     assert (values["tasks.max"].value, values["tasks.max"].origin) == ("4", "line 6")
-    assert (values["A.ssl.key.password"].value, values["A.ssl.key.password"].origin) == ("p", "line 7")
+    assert (values["A.ssl.key.password"].value, values["A.ssl.key.password"].origin) == ("***", "line 7")
     assert values["epoch.seconds"].origin == "default"
     assert values["ssl.provider"].value == ""
     assert "foo" not in values

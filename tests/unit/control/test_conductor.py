@@ -116,7 +116,7 @@ def test_waiting_alone_does_not_make_a_lane_ours(stage: Stage) -> None:
 
 
 def test_a_wrong_token_is_not_served(stage: Stage) -> None:
-    line = stage.dial("stranger", token="guess")  # noqa: S106  a wrong one, on purpose
+    line = stage.dial("stranger", token="guess")
     stage.says(line, words.ready([A]))
     assert line.sent == []
     assert stage.conductor.owners == {}

@@ -2,98 +2,159 @@
 
 from __future__ import annotations
 
-from heliograph.config.kinds import Choice, ClassName, Flag, Fraction, Kind, Names, Only, Text, Whole
-from heliograph.config.option import CLUSTER, CONSUMER, SECURITY, Option
+from heliograph.config.kinds import Choice, ClassName, Flag, Fraction, Jaas, Kind, Names, Text, Whole
+from heliograph.config.option import CLUSTER, CONSUMER, SECURITY, TOP, Option
+from heliograph.config.security import MECHANISMS
 
 _MS = Whole(0, unit="ms")
-_NO_TLS = "this version connects without TLS"
-_NO_LOGIN = "this version connects without a login"
+_JAVA_ONLY = "TLS comes from OpenSSL, not from Java"
+_NO_CLASS = "Java classes are not loaded; how to log in is built in"
+_BROKER_CHECKS = "the broker checks tokens, a client does not"
+_ONLY_CREDENTIALS = "tokens are fetched with client credentials"
+_TICKET = "a ticket is taken as it is: keep one with kinit"
+_OAUTH_CLASSES = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+    "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
+)
+_IAM_CLASSES = ("software.amazon.msk.auth.iam.IAMClientCallbackHandler",)
+_STORES = Choice(("JKS", "PKCS12", "PEM"), any_case=True)
 
 
-def _ssl(name: str, kind: Kind, default: str | None, doc: str, since: str = "2.4.0") -> Option:
-    return Option(f"ssl.{name}", kind, default, doc, SECURITY, served=False, instead=_NO_TLS, since=since)
+def _security(name: str, kind: Kind, default: str, doc: str, since: str = "2.4.0") -> Option:
+    return Option(name, kind, default, doc, SECURITY, since=since)
 
 
-def _sasl(name: str, kind: Kind, default: str | None, doc: str, since: str = "2.4.0") -> Option:
-    return Option(f"sasl.{name}", kind, default, doc, SECURITY, served=False, instead=_NO_LOGIN, since=since)
+def _unserved(name: str, kind: Kind, default: str | None, instead: str, since: str = "2.4.0") -> Option:
+    doc = "A key of Kafka's Java clients."
+    return Option(name, kind, default, doc, SECURITY, served=False, instead=instead, since=since)
 
 
-def _oauth(name: str, kind: Kind, default: str | None, since: str = "3.1.0") -> Option:
-    return _sasl(f"oauthbearer.{name}", kind, default, "OAuth.", since)
+def _assertion(name: str, kind: Kind, default: str | None) -> Option:
+    return _unserved(f"sasl.oauthbearer.assertion.{name}", kind, default, _ONLY_CREDENTIALS, "4.1.0")
 
 
-SECURITY_ROWS = (
-    Option(
-        "security.protocol",
-        Only("PLAINTEXT", any_case=True),
-        "PLAINTEXT",
-        "How brokers are reached. SSL, SASL_PLAINTEXT and SASL_SSL are refused by this version.",
-        SECURITY,
+_TLS_ROWS = (
+    _unserved("ssl.protocol", Text(), "TLSv1.3", "ssl.enabled.protocols says which versions are used"),
+    _unserved("ssl.provider", Text(), None, _JAVA_ONLY),
+    _unserved("ssl.cipher.suites", Names(), "", "OpenSSL's own list of safe suites is offered"),
+    _security("ssl.enabled.protocols", Names(("TLSv1.2", "TLSv1.3")), "TLSv1.2,TLSv1.3", "TLS versions allowed."),
+    _security(
+        "ssl.keystore.type", _STORES, "JKS", "Format of the key store; JKS and PKCS12 are told apart by content."
     ),
-    _ssl("protocol", Text(), "TLSv1.3", "Protocol of the TLS context."),
-    _ssl("provider", Text(), None, "Java security provider."),
-    _ssl("cipher.suites", Names(), "", "Cipher suites allowed."),
-    _ssl("enabled.protocols", Names(), "TLSv1.2,TLSv1.3", "TLS versions allowed."),
-    _ssl("keystore.type", Text(), "JKS", "Format of the key store."),
-    _ssl("keystore.location", Text(), None, "File with our key and certificate."),
-    _ssl("keystore.password", Text(), None, "Opens the key store."),
-    _ssl("keystore.key", Text(), None, "Our private key, PEM.", "2.7.0"),
-    _ssl("keystore.certificate.chain", Text(), None, "Our certificates, PEM.", "2.7.0"),
-    _ssl("key.password", Text(), None, "Opens our private key."),
-    _ssl("truststore.type", Text(), "JKS", "Format of the trust store."),
-    _ssl("truststore.location", Text(), None, "File with the certificates that we trust."),
-    _ssl("truststore.password", Text(), None, "Opens the trust store."),
-    _ssl("truststore.certificates", Text(), None, "Certificates that we trust, PEM.", "2.7.0"),
-    _ssl("keymanager.algorithm", Text(), "SunX509", "Java key manager."),
-    _ssl("trustmanager.algorithm", Text(), "PKIX", "Java trust manager."),
-    _ssl("endpoint.identification.algorithm", Text(), "https", "How a broker's name is checked; empty: not at all."),
-    _ssl("secure.random.implementation", Text(), None, "Java's random numbers."),
-    _ssl("engine.factory.class", ClassName(), None, "Java class that makes TLS engines.", "2.6.0"),
-    _sasl("mechanism", Text(), "GSSAPI", "How we log in."),
-    _sasl("jaas.config", Text(), None, "User and password, in Java's form."),
-    _sasl("client.callback.handler.class", ClassName(), None, "Java class."),
-    _sasl("login.callback.handler.class", ClassName(), None, "Java class."),
-    _sasl("login.class", ClassName(), None, "Java class."),
-    _sasl("login.refresh.window.factor", Fraction(0.5, 1.0), "0.8", "When a token is renewed."),
-    _sasl("login.refresh.window.jitter", Fraction(0.0, 0.25), "0.05", "Spread of that moment."),
-    _sasl("login.refresh.min.period.seconds", Whole(0, 900, unit="seconds"), "60", "Shortest time between renewals."),
-    _sasl("login.refresh.buffer.seconds", Whole(0, 3600, unit="seconds"), "300", "How long before its end."),
-    _sasl("login.connect.timeout.ms", _MS, None, "Limit for reaching the login server.", "3.1.0"),
-    _sasl("login.read.timeout.ms", _MS, None, "Limit for its answer.", "3.1.0"),
-    _sasl("login.retry.backoff.ms", _MS, "100", "First wait between tries.", "3.1.0"),
-    _sasl("login.retry.backoff.max.ms", _MS, "10000", "Longest wait between tries.", "3.1.0"),
-    _sasl("kerberos.service.name", Text(), None, "Kerberos name of the brokers."),
-    _sasl("kerberos.kinit.cmd", Text(), "/usr/bin/kinit", "Command that fetches a ticket."),
-    _sasl("kerberos.ticket.renew.window.factor", Fraction(0.0, 1.0), "0.8", "When a ticket is renewed."),
-    _sasl("kerberos.ticket.renew.jitter", Fraction(0.0, 1.0), "0.05", "Spread of that moment."),
-    _sasl("kerberos.min.time.before.relogin", _MS, "60000", "Shortest time between logins."),
-    _oauth("scope.claim.name", Text(), "scope"),
-    _oauth("sub.claim.name", Text(), "sub"),
-    _oauth("scope", Text(), None, "4.1.0"),
-    _oauth("token.endpoint.url", Text(), None),
-    _oauth("jwks.endpoint.url", Text(), None),
-    _oauth("jwks.endpoint.refresh.ms", _MS, "3600000"),
-    _oauth("jwks.endpoint.retry.backoff.ms", _MS, "100"),
-    _oauth("jwks.endpoint.retry.backoff.max.ms", _MS, "10000"),
-    _oauth("clock.skew.seconds", Whole(0, unit="seconds"), "30"),
-    _oauth("expected.audience", Names(), ""),
-    _oauth("expected.issuer", Text(), None),
-    _oauth("header.urlencode", Flag(), "false", "3.9.0"),
-    _oauth("jwt.retriever.class", ClassName(), None, "4.1.0"),
-    _oauth("jwt.validator.class", ClassName(), None, "4.1.0"),
-    _oauth("client.credentials.client.id", Text(), None, "4.1.0"),
-    _oauth("client.credentials.client.secret", Text(), None, "4.1.0"),
-    _oauth("assertion.algorithm", Choice(("ES256", "RS256"), any_case=True), "RS256", "4.1.0"),
-    _oauth("assertion.claim.aud", Text(), None, "4.1.0"),
-    _oauth("assertion.claim.exp.seconds", Whole(0, 86400, unit="seconds"), "300", "4.1.0"),
-    _oauth("assertion.claim.iss", Text(), None, "4.1.0"),
-    _oauth("assertion.claim.jti.include", Flag(), "false", "4.1.0"),
-    _oauth("assertion.claim.nbf.seconds", Whole(0, 3600, unit="seconds"), "60", "4.1.0"),
-    _oauth("assertion.claim.sub", Text(), None, "4.1.0"),
-    _oauth("assertion.file", Text(), None, "4.1.0"),
-    _oauth("assertion.private.key.file", Text(), None, "4.1.0"),
-    _oauth("assertion.private.key.passphrase", Text(), None, "4.1.0"),
-    _oauth("assertion.template.file", Text(), None, "4.1.0"),
+    _security("ssl.keystore.location", Text(), "", "File with our key and certificates."),
+    _security("ssl.keystore.password", Text(), "", "Opens the key store."),
+    _security("ssl.keystore.key", Text(), "", "Our private key as PEM, with ssl.keystore.certificate.chain.", "2.7.0"),
+    _security("ssl.keystore.certificate.chain", Text(), "", "Our certificates as PEM, our own first.", "2.7.0"),
+    _security("ssl.key.password", Text(), "", "Opens our private key; else the key store's password does."),
+    _security("ssl.truststore.type", _STORES, "JKS", "Format of the trust store."),
+    _security(
+        "ssl.truststore.location", Text(), "", "File with the certificates that we trust; empty: this machine's."
+    ),
+    _security("ssl.truststore.password", Text(), "", "Opens the trust store."),
+    _security("ssl.truststore.certificates", Text(), "", "Certificates that we trust, as PEM.", "2.7.0"),
+    _unserved("ssl.keymanager.algorithm", Text(), "SunX509", _JAVA_ONLY),
+    _unserved("ssl.trustmanager.algorithm", Text(), "PKIX", _JAVA_ONLY),
+    _security(
+        "ssl.endpoint.identification.algorithm",
+        Choice(("https", ""), any_case=True),
+        "https",
+        "Whether a broker's certificate must hold the name it is reached by; empty: not checked.",
+    ),
+    _unserved("ssl.secure.random.implementation", Text(), None, _JAVA_ONLY),
+    _unserved("ssl.engine.factory.class", ClassName(), None, _JAVA_ONLY, "2.6.0"),
+)
+_LOGIN_ROWS = (
+    _security("sasl.mechanism", Choice(MECHANISMS), "GSSAPI", "How we log in."),
+    _security("sasl.jaas.config", Jaas(), "", "Who we are: one login module with its options, in Java's form."),
+    _security(
+        "sasl.login.callback.handler.class", ClassName(_OAUTH_CLASSES, may_be_empty=True), "", "How tokens are fetched."
+    ),
+    _security(
+        "sasl.client.callback.handler.class", ClassName(_IAM_CLASSES, may_be_empty=True), "", "How AWS_MSK_IAM signs."
+    ),
+    _unserved("sasl.login.class", ClassName(), None, _NO_CLASS),
+    _security(
+        "sasl.login.refresh.window.factor", Fraction(0.5, 1.0), "0.8", "At which part of its life a token is renewed."
+    ),
+    _security("sasl.login.refresh.window.jitter", Fraction(0.0, 0.25), "0.05", "Spread of that moment."),
+    _security(
+        "sasl.login.refresh.min.period.seconds", Whole(0, 900, unit="seconds"), "60", "Shortest time between renewals."
+    ),
+    _security(
+        "sasl.login.refresh.buffer.seconds",
+        Whole(0, 3600, unit="seconds"),
+        "300",
+        "How long before its end at the latest.",
+    ),
+    _security("sasl.login.connect.timeout.ms", _MS, "10000", "Limit for reaching the token endpoint.", "3.1.0"),
+    _security("sasl.login.read.timeout.ms", _MS, "10000", "Limit for its answer.", "3.1.0"),
+    _security("sasl.login.retry.backoff.ms", _MS, "100", "First wait before asking it again.", "3.1.0"),
+    _security("sasl.login.retry.backoff.max.ms", _MS, "10000", "Longest time of asking again.", "3.1.0"),
+    _security("sasl.kerberos.service.name", Text(), "", "Kerberos name of the brokers."),
+    _unserved("sasl.kerberos.kinit.cmd", Text(), "/usr/bin/kinit", _TICKET),
+    _unserved("sasl.kerberos.ticket.renew.window.factor", Fraction(0.0, 1.0), "0.8", _TICKET),
+    _unserved("sasl.kerberos.ticket.renew.jitter", Fraction(0.0, 1.0), "0.05", _TICKET),
+    _unserved("sasl.kerberos.min.time.before.relogin", _MS, "60000", _TICKET),
+)
+_OAUTH_ROWS = (
+    _security(
+        "sasl.oauthbearer.token.endpoint.url",
+        Text(),
+        "",
+        "Where tokens come from; a file:// URL names a file that holds one.",
+        "3.1.0",
+    ),
+    _security("sasl.oauthbearer.client.credentials.client.id", Text(), "", "Our id there.", "4.1.0"),
+    _security("sasl.oauthbearer.client.credentials.client.secret", Text(), "", "Our secret there.", "4.1.0"),
+    _security("sasl.oauthbearer.scope", Text(), "", "What the token is for.", "4.1.0"),
+    _security(
+        "sasl.oauthbearer.header.urlencode", Flag(), "false", "Whether id and secret are URL-encoded first.", "3.9.0"
+    ),
+    _unserved("sasl.oauthbearer.scope.claim.name", Text(), "scope", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.sub.claim.name", Text(), "sub", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.jwks.endpoint.url", Text(), None, _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.jwks.endpoint.refresh.ms", _MS, "3600000", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", _MS, "100", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", _MS, "10000", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.clock.skew.seconds", Whole(0, unit="seconds"), "30", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.expected.audience", Names(), "", _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.expected.issuer", Text(), None, _BROKER_CHECKS, "3.1.0"),
+    _unserved("sasl.oauthbearer.jwt.retriever.class", ClassName(), None, _NO_CLASS, "4.1.0"),
+    _unserved("sasl.oauthbearer.jwt.validator.class", ClassName(), None, _NO_CLASS, "4.1.0"),
+    _assertion("algorithm", Choice(("ES256", "RS256"), any_case=True), "RS256"),
+    _assertion("claim.aud", Text(), None),
+    _assertion("claim.exp.seconds", Whole(0, 86400, unit="seconds"), "300"),
+    _assertion("claim.iss", Text(), None),
+    _assertion("claim.jti.include", Flag(), "false"),
+    _assertion("claim.nbf.seconds", Whole(0, 3600, unit="seconds"), "60"),
+    _assertion("claim.sub", Text(), None),
+    _assertion("file", Text(), None),
+    _assertion("private.key.file", Text(), None),
+    _assertion("private.key.passphrase", Text(), None),
+    _assertion("template.file", Text(), None),
+)
+SECURITY_ROWS = (
+    _security(
+        "security.protocol",
+        Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
+        "PLAINTEXT",
+        "How brokers are reached: with TLS (SSL), with a login (SASL), or both.",
+    ),
+    *_TLS_ROWS,
+    *_LOGIN_ROWS,
+    *_OAUTH_ROWS,
+)
+
+PROVIDER_ROWS = (
+    Option("config.providers", Names(), "", "Names of config providers; env, file and dir need no entry here.", TOP),
+    Option(
+        "config.providers.*",
+        Text(),
+        "",
+        "The class of a provider, and its limits: param.allowed.paths, param.allowlist.pattern.",
+        TOP,
+    ),
 )
 
 
@@ -233,7 +294,7 @@ FAMILY_ROWS = (
     ),
 )
 
-ROWS = (*SECURITY_ROWS, *ADMIN_ROWS, *WRITER_ROWS, *PRODUCER_ROWS, *CONSUMER_ROWS, *FAMILY_ROWS)
+ROWS = (*SECURITY_ROWS, *PROVIDER_ROWS, *ADMIN_ROWS, *WRITER_ROWS, *PRODUCER_ROWS, *CONSUMER_ROWS, *FAMILY_ROWS)
 
 _SHARED = """
 bootstrap.servers client.dns.lookup client.id config.providers connections.max.idle.ms enable.metrics.push

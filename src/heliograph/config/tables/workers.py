@@ -15,7 +15,6 @@ _AS_IS = "records are copied byte for byte"
 _NO_PLUGINS = "Java plugins are not loaded"
 _LANES = "a lane that fails is parked with its reason and tried again"
 _ALWAYS_ONCE = "every lane is exactly once, without transactions"
-_PROVIDERS = "values such as ${provider:path:key} are left as they are"
 
 
 def _connector(
@@ -46,8 +45,6 @@ CONNECTOR = (
     _connector("transaction.boundary.interval.ms", _MS, None, _ALWAYS_ONCE),
     _connector("offsets.storage.topic", Text(), None, _NO_TOPICS),
     _connector("topic.creation.*", Text(), None, "replication.factor and the source topic say how topics are created"),
-    _connector("config.providers", Names(), "", _PROVIDERS, "Where secrets come from."),
-    _connector("config.providers.*", Text(), None, _PROVIDERS, "Settings of config providers."),
 )
 
 DRIVER = (
