@@ -301,9 +301,9 @@ def test_socket_buffers_are_asked_for_and_what_was_granted_is_known() -> None:
             await reader.read()
 
         async with serving(broker) as port:
-            asked = await Connection.open("127.0.0.1", port, 5, Buffers(receive=20_000, send=30_000))
-            left = await Connection.open("127.0.0.1", port, 5, Buffers(receive=-1, send=-1))
-            greedy = await Connection.open("127.0.0.1", port, 5, Buffers(receive=1 << 30, send=1 << 30))
+            asked = await Connection.open("127.0.0.1", port, 5, buffers=Buffers(receive=20_000, send=30_000))
+            left = await Connection.open("127.0.0.1", port, 5, buffers=Buffers(receive=-1, send=-1))
+            greedy = await Connection.open("127.0.0.1", port, 5, buffers=Buffers(receive=1 << 30, send=1 << 30))
             try:
                 assert asked.granted() == Buffers(20_000, 30_000)
                 assert left.granted() != asked.granted()
