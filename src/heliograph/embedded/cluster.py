@@ -18,7 +18,7 @@ from typing import Self
 from heliograph.embedded.jars import KAFKA_VERSION, ensure_kafka_jars
 from heliograph.embedded.java import find_java
 from heliograph.embedded.probe import HOST, brokers_known_to, free_ports
-from heliograph.embedded.settings import Jvm, Layout, new_cluster_id, node_properties
+from heliograph.embedded.settings import Jvm, Layout, Listener, new_cluster_id, node_properties
 from heliograph.embedded.tether import Tether
 from heliograph.errors import SetupError
 
@@ -30,7 +30,10 @@ _PORT_TAKEN = "Address already in use"
 
 
 class EmbeddedCluster:
-    """Brokers 1..n. `directory` gets a folder per node; it belongs to the caller, who may remove it after `stop`."""
+    """Brokers 1..n. `directory` gets a folder per node; it belongs to the caller, who may remove it after `stop`.
+
+    `listeners` are further doors by name, each with its protocol; what they need besides stands in `config`.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,9 @@ class EmbeddedCluster:
         brokers: int = 1,
         config: Mapping[str, str] | None = None,
         jvm: Jvm | None = None,
+        *,
         version: str = KAFKA_VERSION,
+        listeners: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -47,7 +52,8 @@ class EmbeddedCluster:
         self._directory = directory
         self._jvm = jvm or Jvm()
         self._config = dict(config or {})
-        self._layout = Layout(dict.fromkeys(range(1, brokers + 1), 0), 0, self._config)
+        doors = {name: Listener(protocol) for name, protocol in (listeners or {}).items()}
+        self._layout = Layout(dict.fromkeys(range(1, brokers + 1), 0), 0, self._config, doors)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._tether = Tether()
 
@@ -58,6 +64,10 @@ class EmbeddedCluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{port}" for port in self._layout.brokers.values())
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The brokers' addresses behind one of the further listeners."""
+        return ",".join(f"{HOST}:{port}" for port in self._layout.listeners[listener].ports.values())
 
     @property
     def pids(self) -> dict[int, int]:
@@ -133,8 +143,16 @@ class EmbeddedCluster:
         return self._jvm.command(self._java, self._jars, main_class, *arguments)
 
     def _choose_ports(self, taken: Iterable[int]) -> list[int]:
-        ports = free_ports(len(self._layout.brokers) + 1, taken)
-        self._layout = Layout(dict(zip(self.brokers, ports[1:], strict=True)), ports[0], self._config)
+        doors = self._layout.listeners
+        ports = free_ports(len(self.brokers) * (1 + len(doors)) + 1, taken)
+        left = iter(ports)
+        controller = next(left)
+        brokers = {broker: next(left) for broker in self.brokers}
+        listeners = {
+            name: Listener(door.protocol, {broker: next(left) for broker in self.brokers})
+            for name, door in doors.items()
+        }
+        self._layout = Layout(brokers, controller, self._config, listeners)
         for node in self._layout.nodes:
             self._folder(node).mkdir(parents=True, exist_ok=True)
             text = node_properties(self._layout, node, self._folder(node) / "data")

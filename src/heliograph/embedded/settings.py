@@ -28,12 +28,23 @@ class Jvm:
 
 
 @dataclass(frozen=True)
+class Listener:
+    """One more door of every broker, beside the open one that brokers use among themselves."""
+
+    protocol: str
+    """SSL, SASL_PLAINTEXT or SASL_SSL"""
+    ports: Mapping[int, int] = field(default_factory=dict)
+    """by broker"""
+
+
+@dataclass(frozen=True)
 class Layout:
-    """The nodes of one cluster and their ports: brokers by node id, and the controller's."""
+    """The nodes of one cluster and their ports: brokers by node id, the controller's, and those of further listeners."""
 
     brokers: Mapping[int, int]
     controller_port: int
     config: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, Listener] = field(default_factory=dict)
 
     @property
     def combined(self) -> bool:
@@ -68,7 +79,8 @@ def _role(layout: Layout, node: int) -> dict[str, str]:
             "listeners": controller,
             "default.replication.factor": _replicas(layout),
         }
-    broker = f"PLAINTEXT://{HOST}:{layout.brokers[node]}"
+    doors = [f"{name}://{HOST}:{listener.ports[node]}" for name, listener in layout.listeners.items()]
+    broker = ",".join([f"PLAINTEXT://{HOST}:{layout.brokers[node]}", *doors])
     listeners = {"advertised.listeners": broker, "inter.broker.listener.name": "PLAINTEXT"}
     if layout.combined:
         return {"process.roles": "broker,controller", "listeners": f"{broker},{controller}"} | listeners
@@ -77,10 +89,11 @@ def _role(layout: Layout, node: int) -> dict[str, str]:
 
 def _common(layout: Layout) -> dict[str, str]:
     replicas = _replicas(layout)
+    protocols = "".join(f",{name}:{listener.protocol}" for name, listener in layout.listeners.items())
     return {
         "controller.quorum.voters": f"{layout.controller}@{HOST}:{layout.controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}",
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": replicas,
         "offsets.topic.num.partitions": "4",

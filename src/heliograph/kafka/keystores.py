@@ -21,7 +21,6 @@ from heliograph.wire.java_keystore import MAGIC, KeyStore, WrongPassword, read_k
 from heliograph.wire.pem import CERTIFICATE, Block, blocks, pem_of
 
 _KEYTOOL_SECONDS = 60
-_LAST_LINES = 3
 
 
 def carried(security: Security) -> Security:
@@ -105,8 +104,8 @@ def _opened(store: Store, key_password: Secret | None) -> KeyStore:
             raise SetupError(f"{_where(store)} is not a whole key store (was it cut off?): {error}") from error
 
 
-def _converted(store: Store, password: str, folder: Path) -> tuple[bytes, str, None]:
-    """The store as keytool copies it into JKS, and the password it has there."""
+def _converted(store: Store, password: str, folder: Path) -> tuple[bytes, str, str]:
+    """The store as keytool copies it into JKS, the password it has there, and that of its keys, which they keep."""
     keytool = _keytool()
     if keytool is None:
         raise SetupError(f"{_where(store)} is read with Java's keytool, which was not found: set JAVA_HOME")
@@ -126,14 +125,14 @@ def _converted(store: Store, password: str, folder: Path) -> tuple[bytes, str, N
         raise SetupError(f"{_where(store)} could not be read with {keytool}: {type(error).__name__}") from error
     if done.returncode != 0 or not copy.exists():
         raise SetupError(_keytool_fault(store, done.stdout + done.stderr))
-    return copy.read_bytes(), new_password, None
+    return copy.read_bytes(), new_password, password
 
 
 def _keytool_fault(store: Store, printed: str) -> str:
     if "password was incorrect" in printed or "keystore password" in printed:
         return f"{_where(store)} does not open: the password of {_password_option(store)} is wrong"
-    last = [line.strip() for line in printed.splitlines() if line.strip()][-_LAST_LINES:]
-    return f"{_where(store)} is not a whole key store (was it cut off?); keytool says: {' '.join(last) or 'nothing'}"
+    said = [line.partition("keytool error: ")[2].strip() for line in printed.splitlines() if "keytool error: " in line]
+    return f"{_where(store)} is not a whole key store (was it cut off?); keytool says: {' '.join(said) or 'nothing'}"
 
 
 def _keytool() -> str | None:

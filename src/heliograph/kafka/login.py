@@ -48,7 +48,7 @@ async def log_in(ask: Ask, login: Login, host: str) -> float:
     request = SaslHandshakeRequest(mechanism=login.mechanism)
     greeting = await ask(request, SaslHandshakeResponse, _HANDSHAKE_API, 1)
     if greeting.error_code == _UNSUPPORTED_MECHANISM or login.mechanism not in greeting.mechanisms:
-        offered = ", ".join(greeting.mechanisms) or "none"
+        offered = ", ".join(sorted(greeting.mechanisms)) or "none"
         raise AccessRefused(f"it does not take sasl.mechanism = {login.mechanism}; it takes {offered}")
     mechanism = await _mechanism(login, host)
     for _ in range(_MOST_STEPS):

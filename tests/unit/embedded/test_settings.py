@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heliograph.embedded.settings import CONTROLLER_ID, Jvm, Layout, new_cluster_id, node_properties
+from heliograph.embedded.settings import CONTROLLER_ID, Jvm, Layout, Listener, new_cluster_id, node_properties
 
 DATA = Path("data")
 ONE = Layout({1: 21_001}, 21_000)
@@ -37,6 +37,17 @@ def test_several_brokers_have_a_controller_that_survives_them() -> None:
     assert told["advertised.listeners"] == "PLAINTEXT://127.0.0.1:21002"
     assert told["controller.quorum.voters"] == "100@127.0.0.1:21000"
     assert told["offsets.topic.replication.factor"] == "3"
+
+
+def test_further_listeners_stand_beside_the_open_one() -> None:
+    layout = Layout(
+        {1: 21_001}, 21_000, {}, {"SAFE": Listener("SASL_SSL", {1: 21_002}), "TLS": Listener("SSL", {1: 21_003})}
+    )
+    told = properties(layout, 1)
+    doors = "PLAINTEXT://127.0.0.1:21001,SAFE://127.0.0.1:21002,TLS://127.0.0.1:21003"
+    assert told["advertised.listeners"] == doors
+    assert told["listeners"] == f"{doors},CONTROLLER://127.0.0.1:21000"
+    assert told["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SAFE:SASL_SSL,TLS:SSL"
 
 
 def test_what_the_caller_sets_wins() -> None:

@@ -1,0 +1,1 @@
+"""Clusters that let nobody in without TLS or a login."""
