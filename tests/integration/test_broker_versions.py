@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
+from heliograph.embedded.settings import Jvm
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.broker_versions import TESTED
 from tests.integration.protocol.harness import SILENT, Attempt, Mirror, carry
@@ -43,7 +44,7 @@ def old_clusters(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     del kafka_jars
     directory = tmp_path_factory.mktemp("versions")
     made = {
-        version: EmbeddedCluster(f"K{version.replace('.', '')}", directory, version=version)
+        version: EmbeddedCluster(f"K{version.replace('.', '')}", directory, jvm=Jvm(kafka=version))
         for version in (OLDEST, NEWEST_3, TOO_OLD)
     }
     try:

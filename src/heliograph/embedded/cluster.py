@@ -43,11 +43,9 @@ class EmbeddedCluster:
         config: Mapping[str, str] | None = None,
         jvm: Jvm | None = None,
         *,
-        version: str = KAFKA_VERSION,
         listeners: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
-        self.version = version
         self.cluster_id = new_cluster_id()
         self._directory = directory
         self._jvm = jvm or Jvm()
@@ -131,7 +129,7 @@ class EmbeddedCluster:
 
     @cached_property
     def _jars(self) -> Path:
-        return ensure_kafka_jars(version=self.version)
+        return ensure_kafka_jars(version=self._jvm.kafka or KAFKA_VERSION)
 
     def _folder(self, node: int) -> Path:
         return self._directory / f"{self.name}-{node}"

@@ -20,6 +20,8 @@ class Jvm:
 
     heap: str = "512m"
     full_jit: bool = False
+    kafka: str = ""
+    """The version of Kafka whose jars it runs; empty: the newest we know."""
 
     def command(self, java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
         quick = [] if self.full_jit else ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
