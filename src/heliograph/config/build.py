@@ -6,14 +6,16 @@ Decides nothing about faults; every lookup goes through resolve.View.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
 from heliograph.config.resolve import View
 from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
+from heliograph.replication.starts import StartFrom
 
 Entries = Mapping[str, Property]
 
@@ -55,6 +57,19 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         fetch_min_bytes=view.number("consumer.fetch.min.bytes"),
         source_client=view.keys(SECURITY_NAMES, READER),
         target_client=writer.keys(SECURITY_NAMES, WRITER),
+        start_from=view.start("start.from"),
+        topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
+        mm2=_mm2_settings(writer),
+    )
+
+
+def _mm2_settings(view: View) -> Mm2Settings:
+    return Mm2Settings(
+        connector=view.text("name"),
+        group=view.text("group.id"),
+        topic=view.text("offset.storage.topic"),
+        topic_partitions=view.number("offset.storage.partitions"),
+        topic_replication_factor=view.number("offset.storage.replication.factor"),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from heliograph.errors import SetupError
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.replication.starts import Place
 
 LEDGER_VERSION = 1
 _HOLDER_PREFIX = "holder/"
@@ -132,6 +133,7 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "time_ms": entry.time_ms,
             "attempt": entry.attempt,
             "anchors": entry.anchors,
+            "mm2_offset": entry.mm2_offset,
         }
     )
 
@@ -157,6 +159,7 @@ def decode_entry(value: bytes) -> LedgerEntry:
             time_ms=int(fields["time_ms"]),
             attempt=str(fields["attempt"]),
             anchors=tuple((int(source), int(target)) for source, target in fields["anchors"]),
+            mm2_offset=int(fields.get("mm2_offset", -1)),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise _unreadable("entry", fault) from fault
@@ -302,7 +305,7 @@ def _further(known: LedgerEntry | None, arrived: LedgerEntry) -> LedgerEntry:
 class Start(StrEnum):
     """Where on the source a new generation begins."""
 
-    BY_OPTION = "auto.offset.reset"
+    BY_OPTION = "start.from"
     LOG_START = "log start"
     POSITION = "position"
 
@@ -323,6 +326,8 @@ class New:
     start: Start
     previous: LedgerEntry | None = None
     """The entry it follows; with `Start.POSITION` its `source_next` is the start, and it must be exact: drain first."""
+    at: Place | None = None
+    """Where it begins, once that is known; until then `start` says how to find out."""
 
     @property
     def needs_drain(self) -> bool:
