@@ -9,10 +9,10 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from heliograph.cli import config, demo, run, status
+from heliograph.cli import config, demo, hand_back, run, status
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, config, demo)
+_COMMANDS = (run, status, config, hand_back, demo)
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -21,6 +21,7 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
   heliograph config mm2.properties              every option, its value, where it came from
+  heliograph hand-back mm2.properties           give the flows back to MirrorMaker 2, which goes on exactly there
   heliograph demo                               two clusters on this machine, traffic, and the mirror between them
 """
 

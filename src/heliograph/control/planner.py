@@ -7,10 +7,11 @@ writes claims to the ledger.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.control.starting import RESET, Ends, Starting, Wish
 from heliograph.errors import ConfigError, HeliographError, LaneParked
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.attach import Attacher
@@ -23,6 +24,8 @@ from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.topics import Topic
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import Continue, New, Refused, Start, opening
+from heliograph.replication.mm2_progress import Progress, topics_to_read
+from heliograph.replication.starts import NoPlace, Place
 from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
@@ -60,6 +63,10 @@ class FlowPlan:
     starts: Mapping[Partition, int] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     bytes_by_topic: Mapping[str, int] = field(default_factory=dict)
+    progress_topics: tuple[str, ...] = ()
+    """The target's topics that may hold MirrorMaker 2's stored progress."""
+    progress: Progress = field(default_factory=Progress)
+    """What they hold of this flow, once it was read."""
 
     @property
     def name(self) -> str:
@@ -107,8 +114,9 @@ class FlowPlanner:
             raise ConfigError([fault])
         chosen = {name for name in self._source.topics() if self._is_chosen(name)}
         topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
-        remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
-        target_names = {name for name in self._target.topics() if name in set(remote.values())}
+        remote = {name: self.remote_name(name) for name in topics}
+        existing = self._target.topics()
+        target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
         rules = TopicRules(settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from)
         actions = plan_topics(topics, target, remote.__getitem__, rules)
@@ -127,7 +135,19 @@ class FlowPlanner:
             starts=self._source.starts(partitions) if partitions else {},
             ends=self._source.ends(partitions, settings.isolation) if partitions else {},
             bytes_by_topic=self._source.sizes(sorted(carried)) if carried else {},
+            progress_topics=self._progress_topics(existing),
         )
+
+    def remote_name(self, topic: str) -> str:
+        """A trial's remote topics have its prefix in front."""
+        flow = self.settings.flow
+        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
+
+    def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
+        flow, chosen = self.settings.flow, self.settings.mm2.topic
+        names = [] if flow.trial else topics_to_read(existing, flow.source, chosen)
+        found = self._target.topics(names, with_configs=True)
+        return tuple(name for name, topic in found.items() if "compact" in topic.config("cleanup.policy", "delete"))
 
     def apply(self, plan: FlowPlan) -> FlowPlan:
         """Make what is missing on the target and look again."""
@@ -144,6 +164,8 @@ class FlowPlanner:
 
     def _is_chosen(self, topic: str) -> bool:
         settings = self.settings
+        if settings.flow.trial and topic.startswith(settings.flow.trial):
+            return False  # a trial of the other direction made it
         return should_replicate(
             topic, self._names, self._policy, settings.flow.target, settings.heartbeats_replication_enabled
         ).replicate
@@ -172,7 +194,7 @@ class FlowPlanner:
             for number in range(min(topic.partitions, there.partitions))
         )
 
-    def target_ends(self, lanes: list[Lane]) -> dict[Partition, int]:
+    def target_ends(self, lanes: Iterable[Lane]) -> dict[Partition, int]:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
 
 
@@ -194,20 +216,26 @@ def flow_rules(plan: FlowPlan) -> FlowRules:
     )
 
 
-async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: bool = True) -> OpenedFlow:
+async def open_lanes(
+    plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: bool = True, wish: Wish | None = None
+) -> OpenedFlow:
     """Every lane's generation: the ledger's, or one that is claimed now (P1.4), many at a time.
 
     `held`: no other run holds the flow; without that a lane whose rule changed is refused for now.
     """
+    wish = wish or Wish()
     settings = plan.settings
-    ledger = warm.ledger(settings.target)
-    book = await ledger.refresh()
-    rule = Rule(settings.isolation)
+    book = await warm.ledger(settings.target).refresh()
     entries: dict[str, LedgerEntry] = {}
     refused: dict[str, str] = {}
     new: list[tuple[Lane, New]] = []
-    for lane in plan.lanes:
-        match opening(book.latest(lane.id), lane, rule, plan.target_cluster_id):
+    starting = Starting(settings, plan.progress, plan.expiration_ms, warm)
+    ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
+    latest = {lane: book.latest(lane.id) for lane in plan.lanes}
+    rule = Rule(settings.isolation)
+    rows = [(lane, entry, opening(entry, lane, rule, plan.target_cluster_id)) for lane, entry in latest.items()]
+    for lane, revised in await starting.revise(rows, ends, wish, held):
+        match revised:
             case Continue(entry):
                 entries[lane.id.key] = entry
             case Refused(reason):
@@ -219,28 +247,65 @@ async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: boo
                     refused[lane.id.key] = f"the rule changed, and the exact position is not known yet: {error}"
             case New() as found:
                 new.append((lane, found))
-    opened: list[str] = []
-    if new:
-        identity = await warm.client(settings.target).new_identity(transactional_id(plan.name))
-        fresh = [lane for lane, found in new if found.generation == 0]
-        written = await _written_by(warm, plan, identity.producer_id, fresh)
-        # Read again: another driver may have claimed, and written, since the first look.
-        book = await ledger.refresh() if written else book
-        for lane_id in written:
-            known = book.latest(lane_id)
-            if known is None:
-                refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
-            else:
-                entries[lane_id.key] = known
-        new = [(lane, found) for lane, found in new if lane.id not in written]
-        ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
-        wanted = [_claim(plan, lane, found, identity, ends) for lane, found in new]
-        won = await open_generations(ledger, wanted, wall_ms())
-        entries |= {lane_id.key: entry for lane_id, entry in won.items()}
-        opened = [
-            f"{lane.id.key}: generation {found.generation} ({found.reason})" for lane, found in new if found.generation
-        ]
-    return OpenedFlow(plan, entries, refused, tuple(opened))
+    placed = await _placed(new, starting, ends)
+    refused |= {lane.id.key: where.reason for lane, where in placed.items() if isinstance(where, NoPlace)}
+    ready = [
+        (lane, replace(found, at=where) if where else found)
+        for lane, found in new
+        if not isinstance(where := placed.get(lane), NoPlace)
+    ]
+    if not ready:
+        return OpenedFlow(plan, entries, refused, ())
+    opened = await _open_new(plan, planner, warm, ready, starting)
+    return replace(opened, entries={**entries, **opened.entries}, refused={**refused, **opened.refused})
+
+
+async def _placed(new: list[tuple[Lane, New]], starting: Starting, ends: Ends) -> dict[Lane, Place | NoPlace]:
+    """Where the lanes begin that begin by option."""
+    lanes = [lane for lane, found in new if found.start is Start.BY_OPTION]
+    return await starting.by_option(lanes, ends) if lanes else {}
+
+
+async def _open_new(
+    plan: FlowPlan, planner: FlowPlanner, warm: Warm, new: list[tuple[Lane, New]], starting: Starting
+) -> OpenedFlow:
+    """Claim these generations (P1.4), after a look whether the ledger was lost (P1.6)."""
+    ledger = warm.ledger(plan.settings.target)
+    entries: dict[str, LedgerEntry] = {}
+    refused: dict[str, str] = {}
+    identity = await warm.client(plan.settings.target).new_identity(transactional_id(plan.name))
+    fresh = [lane for lane, found in new if found.generation == 0 and found.reason != RESET]
+    written = await _written_by(warm, plan, identity.producer_id, fresh)
+    # Read again: another driver may have claimed, and written, since the first look.
+    book = await ledger.refresh() if written else ledger.book
+    for lane_id in written:
+        known = book.latest(lane_id)
+        if known is None:
+            refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
+        else:
+            entries[lane_id.key] = known
+    new = [(lane, found) for lane, found in new if lane.id not in written]
+    ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
+    wanted = [
+        replace(_claim(plan, lane, found, identity, ends), mm2_offset=_or_none(starting.stored(lane)))
+        for lane, found in new
+    ]
+    won = await open_generations(ledger, wanted, wall_ms())
+    entries |= {lane_id.key: entry for lane_id, entry in won.items()}
+    return OpenedFlow(plan, entries, refused, tuple(_sentence(lane, found) for lane, found in new if _is_news(found)))
+
+
+def _or_none(offset: int | None) -> int:
+    return -1 if offset is None else offset
+
+
+def _is_news(found: New) -> bool:
+    return found.generation > 0 or found.start is Start.TAKE_OVER
+
+
+def _sentence(lane: Lane, found: New) -> str:
+    where = f" at {found.at.offset}: {found.at.reason}" if found.at is not None else ""
+    return f"{lane.id.key}: generation {found.generation} ({found.reason}){where}"
 
 
 async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool) -> New:
@@ -268,7 +333,7 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         source_start=start,
         target_start=target_next,
         source_next=start,
-        source_epoch=-1,
+        source_epoch=found.at.leader_epoch if found.at is not None else -1,
         target_next=target_next,
         sequence_next=0,
         time_ms=wall_ms(),
@@ -310,9 +375,8 @@ async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: 
 
 
 def _start(plan: FlowPlan, lane: Lane, found: New) -> int:
-    name = (lane.id.topic, lane.id.partition)
+    if found.at is not None:
+        return found.at.offset
     if found.start is Start.POSITION and found.previous is not None:
         return found.previous.source_next
-    if found.start is Start.BY_OPTION and plan.settings.start == "latest":
-        return plan.ends.get(name, 0)
-    return plan.starts.get(name, 0)
+    return plan.starts.get((lane.id.topic, lane.id.partition), 0)

@@ -45,6 +45,10 @@ class RunOptions:
     clusters: tuple[str, ...] = ()
     until_caught_up: bool = False
     spark_log: Path = Path("heliograph-spark.log")
+    reset: bool = False
+    """All lanes begin anew, by `start.from`, as a new generation."""
+    trial: str = ""
+    """A prefix for remote topics: copy beside another mirror, with a ledger of its own."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,16 @@ class Replicator:
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self._warm = Warm()
-        flows = [flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters]
+        flows = [
+            replace(flow, flow=replace(flow.flow, trial=options.trial))
+            for flow in settings.flows
+            if not options.clusters or flow.flow.target in options.clusters
+        ]
         self.watches = [
             FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed) for flow in flows
         ]
+        for watch in self.watches:
+            watch.reset = options.reset
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._telemetry = TelemetryWriter(self._warm)

@@ -308,6 +308,7 @@ class Start(StrEnum):
     BY_OPTION = "start.from"
     LOG_START = "log start"
     POSITION = "position"
+    TAKE_OVER = "where MirrorMaker 2 stopped"
 
 
 @dataclass(frozen=True)

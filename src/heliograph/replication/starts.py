@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from heliograph.errors import ConfigError
 from heliograph.model.lanes import LedgerEntry
+from heliograph.replication.tail import Stopped, Unlike
 
 Partition = tuple[str, int]
 
@@ -139,3 +140,35 @@ def needs_look(entry: LedgerEntry, stored: int | None, target_end: int) -> Look:
     if stored != entry.mm2_offset:
         return Look.COMPARE
     return Look.NONE if target_end == entry.target_next else Look.FOREIGN
+
+
+def taken_over(found: Stopped | Unlike | None, copied: int | None, source: Span, remote: str) -> Place | NoPlace | None:
+    """Where a lane goes on that MirrorMaker 2 carried, from the comparison of its tail; None: it carried nothing of it.
+
+    `found` is None where the remote partition is empty, `copied` where nothing is known to be copied.
+    """
+    if copied is None:
+        return _found_by_tail(found, remote)
+    known = f"MirrorMaker 2 or the ledger has source offset {copied} as copied"
+    if copied >= source.end:
+        return NoPlace(
+            f"{known}, the source ends at {source.end}: was its topic made again? Begin anew with --reset and start.from"
+        )
+    if found is None:
+        return Place(copied + 1, f"{known}, {remote} is empty")
+    if isinstance(found, Unlike):
+        if source.start > copied:
+            return Place(copied + 1, f"{known}, the source has no record as old as those of {remote}")
+        return NoPlace(
+            f"{known}, but {remote} ends with no record that the source has around there: were they changed on their way, "
+            "or its topic made again? Begin anew with --reset and start.from"
+        )
+    if found.position <= copied:
+        return Place(found.position, f"{known}, {remote} ends with {found.position - 1}", found.leader_epoch)
+    return Place(found.position, f"{known}, {remote} has {found.beyond} records more", found.leader_epoch)
+
+
+def _found_by_tail(found: Stopped | Unlike | None, remote: str) -> Place | None:
+    if not isinstance(found, Stopped):
+        return None
+    return Place(found.position, f"{remote} ends with source record {found.position - 1}", found.leader_epoch)

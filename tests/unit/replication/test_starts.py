@@ -19,7 +19,9 @@ from heliograph.replication.starts import (
     parse_offsets,
     parse_start,
     place,
+    taken_over,
 )
+from heliograph.replication.tail import Stopped, Unlike
 
 SPAN = Span(10, 100)
 EARLIEST, LATEST = StartFrom(From.EARLIEST), StartFrom(From.LATEST)
@@ -96,3 +98,37 @@ def test_progress_that_changed_since_asks_for_a_comparison() -> None:
 def test_records_after_the_ledgers_end_ask_whose_they_are() -> None:
     """MirrorMaker 2 was killed before it stored anything, or a run of ours was."""
     assert needs_look(replace(ENTRY, mm2_offset=49), 49, target_end=41) is Look.FOREIGN
+
+
+REMOTE = "A.t-0"
+
+
+def test_a_tail_with_more_than_was_stored_moves_the_start() -> None:
+    found = taken_over(Stopped(60, 4, 9), 50, SPAN, REMOTE)
+    known = "MirrorMaker 2 or the ledger has source offset 50 as copied"
+    assert found == Place(60, f"{known}, A.t-0 has 9 records more", 4)
+    assert taken_over(Stopped(51, -1, 0), 50, SPAN, REMOTE) == Place(51, f"{known}, A.t-0 has 0 records more")
+    assert taken_over(Stopped(48, 4, 0), 50, SPAN, REMOTE) == Place(48, f"{known}, A.t-0 ends with 47", 4)
+
+
+def test_an_empty_remote_partition_goes_on_as_stored() -> None:
+    found = taken_over(None, 50, SPAN, REMOTE)
+    assert isinstance(found, Place) and found.offset == 51 and found.reason.endswith("A.t-0 is empty")
+
+
+def test_progress_beyond_the_source_is_refused() -> None:
+    found = taken_over(None, 100, SPAN, REMOTE)
+    assert isinstance(found, NoPlace) and "the source ends at 100" in found.reason
+
+
+def test_a_tail_unlike_the_source_is_refused_unless_the_source_has_forgotten_it() -> None:
+    refused = taken_over(Unlike(), 50, SPAN, REMOTE)
+    assert isinstance(refused, NoPlace) and "--reset" in refused.reason
+    forgotten = taken_over(Unlike(), 5, SPAN, REMOTE)
+    assert isinstance(forgotten, Place) and forgotten.offset == 6
+
+
+def test_without_stored_progress_only_a_tail_like_the_source_counts() -> None:
+    assert taken_over(None, None, SPAN, REMOTE) is None
+    assert taken_over(Unlike(), None, SPAN, REMOTE) is None
+    assert taken_over(Stopped(60, 4, 9), None, SPAN, REMOTE) == Place(60, "A.t-0 ends with source record 59", 4)
