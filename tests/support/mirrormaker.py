@@ -45,6 +45,7 @@ def mirrormaker_lines(source: str, target: str) -> dict[str, str]:
         f"{target}.heartbeat.interval.ms": "500",
         f"{target}.scheduled.rebalance.max.delay.ms": "0",
         f"{target}.producer.linger.ms": "0",
+        f"{target}.plugin.discovery": "service_load",
         f"{source}.consumer.metadata.max.age.ms": "1000",
     }
 
