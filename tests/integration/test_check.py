@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient
 from heliograph.cli.main import main
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
-from heliograph.control.planner import FlowPlanner, open_lanes
+from heliograph.control.opening import open_lanes
+from heliograph.control.planner import FlowPlanner
 from heliograph.embedded.cluster import start_many
 from heliograph.errors import HeliographError
 from heliograph.model.lanes import LaneState

@@ -204,7 +204,7 @@ def test_every_shown_command_is_one_that_heliograph_understands() -> None:
 
 def test_the_readme_shows_every_command_of_heliograph() -> None:
     shown = {line.split()[1] for document, line in shown_commands("heliograph") if document == "README.md"}
-    assert {module.__name__.rpartition(".")[2] for module in _COMMANDS} <= shown
+    assert {module.__name__.rpartition(".")[2].replace("_", "-") for module in _COMMANDS} <= shown
 
 
 @pytest.mark.parametrize("wrong", ["heliograph rum FILE", "heliograph run", "heliograph run FILE --dry"])

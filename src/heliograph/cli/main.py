@@ -9,10 +9,10 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from heliograph.cli import check, config, demo, events, forget, init, run, status
+from heliograph.cli import check, config, demo, events, forget, hand_back, init, run, status
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, events, check, config, init, forget, demo)
+_COMMANDS = (run, status, events, check, config, init, hand_back, forget, demo)
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -25,6 +25,7 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph config mm2.properties              every option, its value, where it came from
   heliograph init mm2.properties                write a commented file for a new flow
   heliograph forget mm2.properties --flow A->B  remove what Heliograph wrote about a flow, and no data
+  heliograph hand-back mm2.properties           give the flows back to MirrorMaker 2, which goes on exactly there
   heliograph demo                               two clusters on this machine, traffic, and the mirror between them
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import re
 import signal
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from heliograph.cli.check import check_at_start
 from heliograph.cli.logs import add_log_options, set_up_logs
+from heliograph.cli.questions import confirmed
 from heliograph.cli.words import count, size
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
@@ -26,6 +28,7 @@ from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unname
 
 _log = logging.getLogger("heliograph.run")
 _PROGRESS_SECONDS = 10
+_PREFIX = re.compile(r"[A-Za-z0-9._-]+")
 
 _ABOUT = """\
 Mirrors every enabled flow of FILE, a MirrorMaker 2 driver file, in one process:
@@ -61,6 +64,18 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
     parser.add_argument(
+        "--reset",
+        action="store_true",
+        help="begin all lanes anew where start.from says, whatever is stored; what is there already is copied again",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask before a --reset")
+    parser.add_argument(
+        "--trial",
+        default="",
+        metavar="PREFIX",
+        help="copy beside another mirror: remote topics have PREFIX in front, and a ledger of their own",
+    )
+    parser.add_argument(
         "--spark-log",
         type=Path,
         default=Path(gettempdir()) / "heliograph-spark.log",
@@ -76,8 +91,19 @@ def run(args: argparse.Namespace) -> int:
     set_up_logs(args.log_level, args.log_format)
     for warning in settings.warnings:
         _log.warning("%s", warning)
-    options = RunOptions(args.master, tuple(args.clusters), args.until_caught_up, args.spark_log)
+    _check_trial(args.trial)
+    question = "Begin all lanes anew? Records that are on the target already are copied again."
+    if args.reset and not args.dry_run and not confirmed(question, args.yes):
+        return 1
+    options = RunOptions(
+        args.master, tuple(args.clusters), args.until_caught_up, args.spark_log, args.reset, args.trial
+    )
     return asyncio.run(_run(settings, options, args.dry_run))
+
+
+def _check_trial(prefix: str) -> None:
+    if prefix and not _PREFIX.fullmatch(prefix):
+        raise ConfigError([f"--trial {prefix}: expected letters, digits, '.', '_' and '-', as in --trial __trial."])
 
 
 def _check_aliases(settings: Settings, aliases: list[str]) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
@@ -17,6 +18,7 @@ from heliograph.config.security import read_security
 from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.starts import StartFrom
 
 Entries = Mapping[str, Property]
 
@@ -78,6 +80,19 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         throttle_topics=_topic_limits(entries, flow),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
+        start_from=view.start("start.from"),
+        topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
+        mm2=_mm2_settings(writer),
+    )
+
+
+def _mm2_settings(view: View) -> Mm2Settings:
+    return Mm2Settings(
+        connector=view.text("name"),
+        group=view.text("group.id"),
+        topic=view.text("offset.storage.topic"),
+        topic_partitions=view.number("offset.storage.partitions"),
+        topic_replication_factor=view.number("offset.storage.replication.factor"),
     )
 
 

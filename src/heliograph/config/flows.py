@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.starts import From, StartFrom
 
 ClientKeys = tuple[tuple[str, str], ...]
 
@@ -61,6 +62,25 @@ class FlowSettings:
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
     policies: Policies = field(default_factory=Policies)
+    start_from: StartFrom | None = None
+    """None: as `start` says"""
+    topic_starts: tuple[tuple[str, StartFrom], ...] = ()
+    """Topics with a start of their own, sorted."""
+    mm2: Mm2Settings = field(default_factory=lambda: Mm2Settings())
+
+    def start_of(self, topic: str) -> StartFrom:
+        return dict(self.topic_starts).get(topic) or self.start_from or StartFrom(From(self.start))
+
+
+@dataclass(frozen=True)
+class Mm2Settings:
+    """Where MirrorMaker 2 keeps its progress of a flow; empty: where it does by default."""
+
+    connector: str = ""
+    group: str = ""
+    topic: str = ""
+    topic_partitions: int = 25
+    topic_replication_factor: int = 3
 
 
 @dataclass(frozen=True)

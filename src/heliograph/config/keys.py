@@ -39,7 +39,7 @@ class Key:
         option = self.option
         if option is None:
             return False
-        if option.is_family:
+        if option.is_family or option.is_per_topic:
             return any(_place(form) is self.place for form in option.scope)
         return any(
             form.format(name=option.name, cluster="{cluster}", flow="{flow}") == self._form for form in option.scope

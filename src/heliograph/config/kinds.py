@@ -13,6 +13,7 @@ from typing import Protocol
 from heliograph.config.jaas import parse_jaas
 from heliograph.errors import ConfigError
 from heliograph.replication.filters import compile_java, split_list
+from heliograph.replication.starts import EXPECTED, StartFrom, parse_start
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", re.ASCII)
 _SERVER = re.compile(r"(?:[\w-]+://)?(\[[0-9a-fA-F:%.]+\]|[\w.-]+):(\d{1,5})", re.ASCII)
@@ -174,6 +175,17 @@ class Regexes:
         except ConfigError as error:
             raise ValueError(f"{self.expected}; {'; '.join(error.faults)}") from error
         return elements
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a lane begins that was never copied; empty: not said here."""
+
+    word: str = "start"
+    expected: str = EXPECTED
+
+    def parse(self, text: str) -> StartFrom | None:
+        return parse_start(text) if text.strip() else None
 
 
 @dataclass(frozen=True)

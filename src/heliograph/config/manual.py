@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from heliograph.config.option import BOOTSTRAP, CLUSTER, CONSUMER, FLOW, FLOW_ONLY, SECURITY, TOP, Option
+from heliograph.config.option import BOOTSTRAP, CLUSTER, CONSUMER, FLOW, FLOW_ONLY, SECURITY, STORAGE, TOP, Option
 from heliograph.config.options import GROUPS
 
 _HEAD = """\
@@ -51,10 +51,12 @@ _PLACES = {
     "cluster": CLUSTER,
     "addresses": BOOTSTRAP,
     "consumer": CONSUMER,
+    "storage": STORAGE,
     "security": SECURITY,
 }
 _NOTE = """
-`{cluster}` is an alias, `{flow}` is two aliases as in `A->B`. For *consumer* the alias is the flow's source. For *security*
+`{cluster}` is an alias, `{flow}` is two aliases as in `A->B`. For *consumer* the alias is the flow's source, for *storage* its
+target; `<name>` stands for a topic's name. For *security*
 a connection looks only at its own forms: what reads the source at `consumer`, what writes to the target at `producer`,
 admin connections at `admin`.
 """

@@ -16,6 +16,9 @@ TOP = ("{name}",)
 CLUSTER = ("{cluster}.{name}",)
 FLOW = ("{name}", "{flow}.{name}")
 FLOW_ONLY = ("{flow}.{name}",)
+STORAGE = ("{cluster}.{name}", "{name}")
+"""MirrorMaker 2's order for the Connect topics of its herders, on the flow's target: the top level wins."""
+TOPIC_PLACE = "<name>"
 CONSUMER = ("{flow}.{name}", "{cluster}.{name}", "{flow}.source.{name}")
 """MirrorMaker 2's order: what the source cluster's prefix says wins over the flow's own `consumer.`."""
 BOOTSTRAP = ("{name}", "{cluster}.{name}")
@@ -56,6 +59,16 @@ class Option:
     @property
     def is_family(self) -> bool:
         return self.name.endswith(".*")
+
+    @property
+    def is_per_topic(self) -> bool:
+        """The name holds a topic's: `topic.<name>.start.from`."""
+        return TOPIC_PLACE in self.name
+
+    def topic_in(self, name: str) -> str:
+        """The topic that stands in such a name; nothing if it is another option's."""
+        before, _, after = self.name.partition(TOPIC_PLACE)
+        return name[len(before) : -len(after)] if name.startswith(before) and name.endswith(after) else ""
 
     @property
     def type(self) -> str:

@@ -35,6 +35,7 @@ SECURITY_NAMES = tuple(option.name for option in clients.SECURITY_ROWS)
 ADMIN_NAMES = tuple(option.name for option in clients.ADMIN_ROWS)
 
 _FAMILIES = sorted((o for o in OPTIONS if o.is_family), key=lambda option: len(option.name), reverse=True)
+_PER_TOPIC = tuple(option for option in OPTIONS if option.is_per_topic)
 _CLIENTS = ("consumer", "producer", "admin")
 _CLIENT_PREFIXES = (
     *(f"{side}.{client}." for side in ("source", "target") for client in (*_CLIENTS, "cluster")),
@@ -50,6 +51,9 @@ def find(name: str) -> Option | None:
     """
     if name in BY_NAME:
         return BY_NAME[name]
+    per_topic = next((option for option in _PER_TOPIC if option.topic_in(name)), None)
+    if per_topic is not None:
+        return per_topic
     if name.startswith("source.consumer.") and name.removeprefix("source.") in BY_NAME:
         return BY_NAME[name.removeprefix("source.")]
     prefix = client_prefix(name)
@@ -76,7 +80,7 @@ def is_client_key(name: str) -> bool:
 def known_names() -> Iterable[str]:
     """All names that could have been meant, without alias and flow."""
     for option in OPTIONS:
-        if not option.is_family:
+        if not option.is_family and not option.is_per_topic:
             yield option.name
             yield from (form.partition(".")[2].format(name=option.name) for form in option.scope if form.count(".") > 1)
     for client, keys in clients.CLIENT_KEYS.items():

@@ -13,6 +13,7 @@ from typing import cast
 from heliograph.config.option import Option
 from heliograph.config.options import BY_NAME
 from heliograph.config.properties import Property
+from heliograph.replication.starts import StartFrom
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,16 @@ class View:
 
     def names(self, name: str) -> tuple[str, ...]:
         return cast("tuple[str, ...]", self._typed(name))
+
+    def start(self, name: str) -> StartFrom | None:
+        return cast("StartFrom | None", self._typed(name))
+
+    def per_topic(self, name: str) -> tuple[tuple[str, object], ...]:
+        """Topics with the flow's own value of a per-topic option, sorted."""
+        option = BY_NAME[name]
+        mine = ((entry, entry.name.removeprefix(f"{self.flow}.")) for entry in self.entries.values())
+        found = ((option.topic_in(rest), entry) for entry, rest in mine if entry.name != rest)
+        return tuple(sorted((topic, option.kind.parse(entry.value)) for topic, entry in found if topic))
 
     def keys(self, names: Sequence[str], forms: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Those of these keys that are set, with their values, sorted."""

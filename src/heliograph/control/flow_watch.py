@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
-from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, open_lanes
+from heliograph.control.opening import OpenedFlow, open_lanes
+from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
 from heliograph.kafka.slot import Warm
@@ -59,6 +61,9 @@ class FlowWatch:
         self.opened: OpenedFlow | None = None
         self.first: OpenedFlow | None = None
         """The plan as it was when the flow was first opened: what `--until-caught-up` copies."""
+        self.reset = False
+        """--reset: every lane begins anew, by `start.from`, once in this run."""
+        self._settled: set[str] = set()
         self.trouble = ""
         self.trouble_since_ms = 0
         self._look = asyncio.Event()
@@ -68,10 +73,23 @@ class FlowWatch:
         return self.settings.flow.name
 
     async def discover(self) -> FlowPlan:
+        """Both sides as they are now; SetupError while a MirrorMaker 2 carries the flow."""
         if self.opened is None:
             await check_brokers(self.settings.source, is_target=False)
             await check_brokers(self.settings.target, is_target=True)
-        return await asyncio.to_thread(self.planner.discover)
+        await asyncio.to_thread(check_files, self.settings)
+        plan = await asyncio.to_thread(self.planner.discover)
+        if self.settings.flow.trial:
+            return plan
+        progress = await stored_progress(self.settings, plan.progress_topics, self._warm)
+        refused = await live_mirrormaker(self.settings, progress, self._warm)
+        if refused:
+            raise SetupError(refused)
+        return replace(plan, progress=progress)
+
+    def _wish(self) -> Wish:
+        self._settled.update(self.opened.entries if self.opened is not None else ())
+        return Wish(self.reset, frozenset(self._settled))
 
     async def open(self, plan: FlowPlan) -> None:
         """Make the remote topics, take the flow, open the lanes' generations."""
@@ -81,7 +99,7 @@ class FlowWatch:
             wait_s = float(self._engine.takeover_wait_seconds)
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
-        opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine)
+        opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish())
         for event in opened.events:
             self._tell(event)
         changed = self.opened is None or _shape(self.opened) != _shape(opened)

@@ -115,3 +115,10 @@ class FileChanges:
         changed = stamp not in ((0, 0), self._seen)
         self._seen = stamp if changed else self._seen
         return changed
+
+
+def socket_sentence(name: str, asked: int, granted: int) -> str:
+    """What the system made of a socket buffer; Linux cuts it in silence at net.core.rmem_max and wmem_max."""
+    wish = "the system's choice" if asked < 0 else f"{asked:,} bytes"
+    less = "; net.core.rmem_max or wmem_max of this system cuts it" if 0 <= granted < asked else ""
+    return f"{name}: socket buffer of {wish} asked, {granted:,} bytes granted{less}"

@@ -1,31 +1,25 @@
-"""What a flow has to carry: topics chosen, remote topics made, lanes known, generations opened.
+"""What a flow has to carry: topics chosen, remote topics made, lanes known.
 
-Reads both sides, asks the pure rules, applies their actions. `discover` changes nothing; `apply` makes topics; `open_lanes`
-writes claims to the ledger.
+Reads both sides, asks the pure rules, applies their actions. `discover` changes nothing; `apply` makes topics. The lanes'
+generations are opened in control/opening.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import BrokersUnsupported, ConfigError, HeliographError, LaneParked
+from heliograph.errors import BrokersUnsupported, ConfigError
 from heliograph.kafka.admin import ClusterAdmin
-from heliograph.kafka.attach import Attacher
-from heliograph.kafka.claims import open_generations, transactional_id
-from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.connections import Buffers
 from heliograph.kafka.fetch import ReadLimits
-from heliograph.kafka.ranges import Log, read_range
-from heliograph.kafka.slot import FlowRules, Warm, wall_ms
-from heliograph.model.events import Event, EventKind
-from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.kafka.slot import FlowRules
+from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.filters import NameFilter
-from heliograph.replication.generations import Continue, New, Refused, Start, opening
+from heliograph.replication.mm2_progress import Progress, topics_to_read
 from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
@@ -40,11 +34,6 @@ from heliograph.wire.compression import NAMES as CODECS
 _DAY_MS = 86_400_000
 _UNLIMITED = 9_223_372_036_854_775_807
 _DEFAULT_MAX_BYTES = 1_048_588
-
-_LEDGER_LOST = (
-    "the remote partition of {lane} holds records of this flow (producer {producer}) but the ledger has no entry of the "
-    "lane: the ledger was lost; restore it, or delete the remote topic to copy again"
-)
 
 Partition = tuple[str, int]
 
@@ -64,21 +53,14 @@ class FlowPlan:
     starts: Mapping[Partition, int] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     bytes_by_topic: Mapping[str, int] = field(default_factory=dict)
+    progress_topics: tuple[str, ...] = ()
+    """The target's topics that may hold MirrorMaker 2's stored progress."""
+    progress: Progress = field(default_factory=Progress)
+    """What they hold of this flow, once it was read."""
 
     @property
     def name(self) -> str:
         return self.settings.flow.name
-
-
-@dataclass(frozen=True)
-class OpenedFlow:
-    """The lanes that may be carried, with their entries, and those that may not, with the reason."""
-
-    plan: FlowPlan
-    entries: Mapping[str, LedgerEntry]
-    refused: Mapping[str, str]
-    events: tuple[Event, ...]
-    """Generations that were opened, lanes that were refused, and why."""
 
 
 class FlowPlanner:
@@ -114,8 +96,9 @@ class FlowPlanner:
         nameless = without_ids(settings.flow.source, topics)
         if nameless is not None:
             raise BrokersUnsupported(nameless)
-        remote = {name: self._policy.format_remote_topic(settings.flow.source, name) for name in topics}
-        target_names = {name for name in self._target.topics() if name in set(remote.values())}
+        remote = {name: self.remote_name(name) for name in topics}
+        existing = self._target.topics()
+        target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
         rules = TopicRules(settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from)
         actions = plan_topics(topics, target, remote.__getitem__, rules)
@@ -134,7 +117,19 @@ class FlowPlanner:
             starts=self._source.starts(partitions) if partitions else {},
             ends=self._source.ends(partitions, settings.isolation) if partitions else {},
             bytes_by_topic=self._source.sizes(sorted(carried)) if carried else {},
+            progress_topics=self._progress_topics(existing),
         )
+
+    def remote_name(self, topic: str) -> str:
+        """A trial's remote topics have its prefix in front."""
+        flow = self.settings.flow
+        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
+
+    def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
+        flow, chosen = self.settings.flow, self.settings.mm2.topic
+        names = [] if flow.trial else topics_to_read(existing, flow.source, chosen)
+        found = self._target.topics(names, with_configs=True)
+        return tuple(name for name, topic in found.items() if "compact" in topic.config("cleanup.policy", "delete"))
 
     def apply(self, plan: FlowPlan) -> FlowPlan:
         """Make what is missing on the target and look again."""
@@ -151,6 +146,8 @@ class FlowPlanner:
 
     def _is_chosen(self, topic: str) -> bool:
         settings = self.settings
+        if settings.flow.trial and topic.startswith(settings.flow.trial):
+            return False  # a trial of the other direction made it
         return should_replicate(
             topic, self._names, self._policy, settings.flow.target, settings.heartbeats_replication_enabled
         ).replicate
@@ -179,7 +176,7 @@ class FlowPlanner:
             for number in range(min(topic.partitions, there.partitions))
         )
 
-    def target_ends(self, lanes: list[Lane]) -> dict[Partition, int]:
+    def target_ends(self, lanes: Iterable[Lane]) -> dict[Partition, int]:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
 
 
@@ -205,135 +202,3 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,
     )
-
-
-async def open_lanes(plan: FlowPlan, planner: FlowPlanner, warm: Warm, held: bool = True) -> OpenedFlow:
-    """Every lane's generation: the ledger's, or one that is claimed now (P1.4), many at a time.
-
-    `held`: no other run holds the flow; without that a lane whose rule changed is refused for now.
-    """
-    settings = plan.settings
-    ledger = warm.ledger(settings.target)
-    book = await ledger.refresh()
-    rule = Rule(settings.isolation)
-    entries: dict[str, LedgerEntry] = {}
-    refused: dict[str, str] = {}
-    new: list[tuple[Lane, New]] = []
-    events: list[Event] = []
-    for lane in plan.lanes:
-        match opening(book.latest(lane.id), lane, rule, plan.target_cluster_id, settings.policies):
-            case Continue(entry):
-                entries[lane.id.key] = entry
-            case Refused(reason) as no:
-                refused[lane.id.key] = reason
-                events.append(_event(lane.id, no.kind, reason, no.what_to_do))
-            case New(previous=previous) as found if found.needs_drain and previous is not None and not lane.compacted:
-                try:
-                    new.append((lane, await _exact(plan, warm, lane, found, held)))
-                except HeliographError as error:
-                    refused[lane.id.key] = f"the rule changed, and the exact position is not known yet: {error}"
-            case New() as found:
-                new.append((lane, found))
-    if new:
-        identity = await warm.client(settings.target).new_identity(transactional_id(plan.name))
-        fresh = [lane for lane, found in new if found.generation == 0]
-        written = await _written_by(warm, plan, identity.producer_id, fresh)
-        # Read again: another driver may have claimed, and written, since the first look.
-        book = await ledger.refresh() if written else book
-        for lane_id in written:
-            known = book.latest(lane_id)
-            if known is None:
-                refused[lane_id.key] = _LEDGER_LOST.format(lane=lane_id.key, producer=identity.producer_id)
-                events.append(_event(lane_id, EventKind.PARKED, refused[lane_id.key]))
-            else:
-                entries[lane_id.key] = known
-        new = [(lane, found) for lane, found in new if lane.id not in written]
-        ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
-        wanted = [_claim(plan, lane, found, identity, ends) for lane, found in new]
-        won = await open_generations(ledger, wanted, wall_ms())
-        entries |= {lane_id.key: entry for lane_id, entry in won.items()}
-        events += [_begun(lane, found) for lane, found in new if found.generation]
-    return OpenedFlow(plan, entries, refused, tuple(events))
-
-
-def _begun(lane: Lane, found: New) -> Event:
-    return _event(lane.id, found.kind, f"generation {found.generation} begins: {found.reason}")
-
-
-def _event(lane: LaneId, kind: EventKind, reason: str, what_to_do: str = "") -> Event:
-    return Event(wall_ms(), lane.flow, f"{lane.topic}-{lane.partition}", kind, reason, what_to_do)
-
-
-async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool) -> New:
-    """P7: a new rule begins exactly where the old one ended, so the old one is attached first, with nobody writing by it."""
-    if not held:
-        raise LaneParked("another run may still write by the old rule")
-    assert found.previous is not None  # noqa: S101  the caller looked
-    previous = found.previous
-    attacher = Attacher(warm.client(plan.settings.source), warm.client(plan.settings.target), plan.expiration_ms)
-    start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", wall_ms())
-    return replace(found, previous=replace(previous, source_next=start.source_next))
-
-
-def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Mapping[Partition, int]) -> LedgerEntry:
-    start = _start(plan, lane, found)
-    target_next = ends.get((lane.remote_topic, lane.id.partition), 0)
-    return LedgerEntry(
-        lane=lane.id,
-        generation=found.generation,
-        identity=identity,
-        rule=Rule(plan.settings.isolation),
-        target_cluster_id=plan.target_cluster_id,
-        source_topic_id=lane.source_topic_id,
-        target_topic_id=lane.target_topic_id,
-        source_start=start,
-        target_start=target_next,
-        source_next=start,
-        source_epoch=-1,
-        target_next=target_next,
-        sequence_next=0,
-        time_ms=wall_ms(),
-    )
-
-
-async def _written_by(warm: Warm, plan: FlowPlan, producer_id: int, lanes: list[Lane]) -> set[LaneId]:
-    """P1.6: lanes without an entry whose remote partition remembers the flow's producer id."""
-    client = warm.client(plan.settings.target)
-    views = await client.metadata({lane.remote_topic for lane in lanes}) if lanes else {}
-    by_node: dict[int, list[Lane]] = {}
-    for lane in lanes:
-        leader = views[lane.remote_topic].leaders.get(lane.id.partition)
-        if leader is not None and leader.node >= 0:
-            by_node.setdefault(leader.node, []).append(lane)
-    found: set[LaneId] = set()
-    for node, here in by_node.items():
-        states = await client.producers(node, [(lane.remote_topic, lane.id.partition) for lane in here])
-        for lane in here:
-            state = states.get((lane.remote_topic, lane.id.partition))
-            remembered = isinstance(state, Mapping) and producer_id in state
-            if remembered or await _ends_with(client, node, lane, producer_id):
-                found.add(lane.id)
-    return found
-
-
-async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int) -> bool:
-    """The remote partition's last batch is of this producer, whom its leader may have forgotten."""
-    name = (lane.remote_topic, lane.id.partition)
-    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
-    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
-    if end <= start:
-        return False
-    log = Log(lane.remote_topic, lane.target_topic_id, lane.id.partition, node)
-    async for seen in read_range(client, log, end - 1, end, committed=False):
-        if seen.header.producer_id == producer_id:
-            return True
-    return False
-
-
-def _start(plan: FlowPlan, lane: Lane, found: New) -> int:
-    name = (lane.id.topic, lane.id.partition)
-    if found.start is Start.POSITION and found.previous is not None:
-        return found.previous.source_next
-    if found.start is Start.BY_OPTION and plan.settings.start == "latest":
-        return plan.ends.get(name, 0)
-    return plan.starts.get(name, 0)

@@ -24,7 +24,7 @@ from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
-from heliograph.control.limits import FileChanges, Limits
+from heliograph.control.limits import FileChanges, Limits, socket_sentence
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.telemetry import TelemetryWriter, snapshot
 from heliograph.errors import (
@@ -58,6 +58,10 @@ class RunOptions:
     clusters: tuple[str, ...] = ()
     until_caught_up: bool = False
     spark_log: Path = Path("heliograph-spark.log")
+    reset: bool = False
+    """All lanes begin anew, by `start.from`, as a new generation."""
+    trial: str = ""
+    """A prefix for remote topics: copy beside another mirror, with a ledger of its own."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,11 @@ class Replicator:
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self._warm = Warm()
-        flows = [flow for flow in settings.flows if not options.clusters or flow.flow.target in options.clusters]
+        flows = [
+            replace(flow, flow=replace(flow.flow, trial=options.trial))
+            for flow in settings.flows
+            if not options.clusters or flow.flow.target in options.clusters
+        ]
         targets = {flow.flow.name: flow.target for flow in flows}
         self.events = EventLog(self._warm, targets, self.clock.now_ms)
         self.watches = [
@@ -95,6 +103,8 @@ class Replicator:
             for flow in flows
         ]
         self.limits = Limits(flows, slots)
+        for watch in self.watches:
+            watch.reset = options.reset
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._telemetry = TelemetryWriter(self._warm)
@@ -367,13 +377,6 @@ class Replicator:
             topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
             unfinished=tuple(unfinished),
         )
-
-
-def socket_sentence(name: str, asked: int, granted: int) -> str:
-    """What the system made of a socket buffer; Linux cuts it in silence at net.core.rmem_max and wmem_max."""
-    wish = "the system's choice" if asked < 0 else f"{asked:,} bytes"
-    less = "; net.core.rmem_max or wmem_max of this system cuts it" if 0 <= granted < asked else ""
-    return f"{name}: socket buffer of {wish} asked, {granted:,} bytes granted{less}"
 
 
 def _named(cluster: Cluster, names: dict[Cluster, str]) -> str:

@@ -194,6 +194,27 @@ class ClusterClient:
             ]
         return max(found, key=lambda leader: leader.epoch, default=None)
 
+    async def nodes(self) -> list[int]:
+        """The brokers that are up."""
+        await self.metadata([])
+        return sorted(self._brokers)
+
+    async def group_coordinator(self, group: str) -> int:
+        """The broker that looks after a group."""
+        code = 15
+        for attempt in range(20):
+            if attempt:
+                await asyncio.sleep(0.25)
+            asked = await self._any()
+            finding = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+            found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
+            code = found.error_code
+            if code == 0:
+                return int(found.node_id)
+            if code not in _COORDINATOR_BUSY:
+                break
+        raise BrokerRefused(code, f"cluster {self.cluster.alias}: the coordinator of group {group}")
+
     async def offsets(
         self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False
     ) -> dict[Partition, int]:

@@ -21,7 +21,7 @@ from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.kafka.remedies import Remedies
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Guard, Identity, Lane, LaneState, LedgerEntry
-from heliograph.replication.generations import is_another
+from heliograph.replication.openings import is_another
 from heliograph.wire.error_codes import describe
 
 if TYPE_CHECKING:

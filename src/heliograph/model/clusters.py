@@ -19,11 +19,14 @@ class Cluster:
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """One direction, by alias."""
+    """One direction, by alias. A trial has a name, and so a ledger, of its own."""
 
     source: str
     target: str
+    trial: str = ""
+    """The prefix of a trial's remote topics; empty for the flow itself."""
 
     @property
     def name(self) -> str:
-        return f"{self.source}->{self.target}"
+        trial = f"@{self.trial}" if self.trial else ""
+        return f"{self.source}->{self.target}{trial}"

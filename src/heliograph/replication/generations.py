@@ -1,4 +1,4 @@
-"""Claims and entries to the generation in force, and when a new one must begin (facts/exactly-once.md, P1, P7, P9).
+"""Claims and entries to the generation in force (facts/exactly-once.md, P1).
 
 Knows the ledger's keys and values and folds its records into a book. Must not know the topic it is kept in, nor who
 reads and writes it: `kafka.ledger` does that. Whatever a reader has missed by compaction, it comes to the same answer.
@@ -9,18 +9,13 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from heliograph.errors import SetupError
-from heliograph.model.events import EventKind
-from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
-from heliograph.model.policies import Policies
-from heliograph.replication.policies import Decision, SourceReplaced, Step, TargetReplaced, decide
+from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 
 LEDGER_VERSION = 1
 _HOLDER_PREFIX = "holder/"
-_NO_TOPIC_ID = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, order=True)
@@ -135,6 +130,7 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "time_ms": entry.time_ms,
             "attempt": entry.attempt,
             "anchors": entry.anchors,
+            "mm2_offset": entry.mm2_offset,
         }
     )
 
@@ -160,6 +156,7 @@ def decode_entry(value: bytes) -> LedgerEntry:
             time_ms=int(fields["time_ms"]),
             attempt=str(fields["attempt"]),
             anchors=tuple((int(source), int(target)) for source, target in fields["anchors"]),
+            mm2_offset=int(fields.get("mm2_offset", -1)),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise _unreadable("entry", fault) from fault
@@ -300,78 +297,6 @@ def _further(known: LedgerEntry | None, arrived: LedgerEntry) -> LedgerEntry:
     if known is None or known.identity != arrived.identity:
         return arrived
     return arrived if arrived.source_next >= known.source_next else known
-
-
-class Start(StrEnum):
-    """Where on the source a new generation begins."""
-
-    BY_OPTION = "auto.offset.reset"
-    LOG_START = "log start"
-    POSITION = "position"
-
-
-@dataclass(frozen=True)
-class Continue:
-    """Attach in the generation of this entry (P2). On a compacted source the attempt then opens its own (P8.2)."""
-
-    entry: LedgerEntry
-
-
-@dataclass(frozen=True)
-class New:
-    """Claim this generation, with a fresh epoch and sequence 0 (P1.4, P1.5)."""
-
-    generation: int
-    reason: str
-    start: Start
-    previous: LedgerEntry | None = None
-    """The entry it follows; with `Start.POSITION` its `source_next` is the start, and it must be exact: drain first."""
-    kind: EventKind = EventKind.GENERATION
-
-    @property
-    def needs_drain(self) -> bool:
-        return self.start is Start.POSITION
-
-
-@dataclass(frozen=True)
-class Refused:
-    """The lane parks with this reason."""
-
-    reason: str
-    kind: EventKind = EventKind.PARKED
-    what_to_do: str = ""
-
-
-Opening = Continue | New | Refused
-
-
-def opening(
-    latest: LedgerEntry | None, lane: Lane, rule: Rule, target_cluster_id: str, policies: Policies | None = None
-) -> Opening:
-    """How a lane begins: by what the ledger says of it and what both clusters are at this moment.
-
-    Of several changes the one that reaches furthest decides: a refusal, then a copy from the start, then a new numbering.
-    """
-    if latest is None:
-        return New(0, "new lane", Start.BY_OPTION)
-    found: list[Decision] = []
-    if is_another(latest.source_topic_id, lane.source_topic_id):
-        found.append(decide(policies or Policies(), SourceReplaced(lane.id.topic)))
-    cluster = latest.target_cluster_id != target_cluster_id
-    if cluster or is_another(latest.target_topic_id, lane.target_topic_id):
-        found.append(decide(policies or Policies(), TargetReplaced(lane.remote_topic, cluster)))
-    for decision in sorted(found, key=lambda decision: decision.step is not Step.PARK):
-        if decision.step is Step.PARK:
-            return Refused(decision.reason, decision.kind, decision.what_to_do)
-        return New(latest.generation + 1, decision.reason, Start.LOG_START, latest, decision.kind)
-    if latest.rule != rule:
-        return New(latest.generation + 1, "rule changed", Start.POSITION, latest)
-    return Continue(latest)
-
-
-def is_another(known: str, found: str) -> bool:
-    """Brokers before 2.8 show no topic ids: no id says nothing, also when the cluster is upgraded later."""
-    return known != found and _NO_TOPIC_ID not in {known, found} and "" not in {known, found}
 
 
 def _encode(fields: dict[str, object]) -> bytes:

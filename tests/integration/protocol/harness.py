@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 from heliograph.config.load import load
-from heliograph.control.planner import FlowPlan, FlowPlanner, OpenedFlow, flow_rules, open_lanes
+from heliograph.control.opening import OpenedFlow, open_lanes
+from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.kafka.client import ClusterClient, ProducerState
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ledger import PRODUCE_API, Ledger

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.flows import FlowSettings, Mm2Settings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.starts import EXPECTED
 
 BASE = """\
 clusters = A, B
@@ -371,7 +372,7 @@ def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_inste
     [
         "tasks.max",
         "offset.flush.interval.ms",
-        "B.offset.storage.replication.factor",
+        "B.status.storage.replication.factor",
         "A->B.producer.override.retries",
         "A.consumer.max.poll.records",
     ],
@@ -640,3 +641,40 @@ def test_the_limit_of_a_topic_is_shown_where_it_is_set() -> None:
     shown = {value.name: value.value for value in loaded("A->B.throttle.bytes.per.second.orders = 3").values}
     assert shown["A->B.throttle.bytes.per.second.orders"] == "3"
     assert shown["A->B.throttle.bytes.per.second"] == "0"
+
+
+def test_a_flow_and_a_topic_say_where_they_begin() -> None:
+    settings = flow(
+        "start.from = latest",
+        "A->B.topic.orders.v2.start.from = timestamp:2026-05-01T00:00:00Z",
+        "A->B.topic.a.start.from = earliest",
+    )
+    assert str(settings.start_of("other")) == "latest"
+    assert str(settings.start_of("orders.v2")) == "timestamp:2026-05-01T00:00:00Z"
+    assert str(settings.start_of("a")) == "earliest"
+    assert str(flow("A.consumer.auto.offset.reset = latest").start_of("a")) == "latest"
+
+
+def test_a_start_that_is_none_is_a_fault() -> None:
+    (fault,) = faults(BASE + "A->B.topic.a.start.from = noon")
+    assert fault == f"mm2.properties:5: A->B.topic.a.start.from = noon: expected {EXPECTED}"
+
+
+def test_a_topics_start_stands_behind_a_flow() -> None:
+    assert loaded("topic.a.start.from = latest").warnings == (
+        "mm2.properties:5: topic.a.start.from has no effect here; it is read as A->B.topic.<name>.start.from",
+    )
+
+
+def test_where_mirrormaker_2_keeps_its_progress_can_be_said() -> None:
+    settings = flow(
+        "A->B.name = mirror",
+        "B.group.id = g",
+        "B.offset.storage.topic = b",
+        "offset.storage.topic = t",
+        "B.offset.storage.partitions = 5",
+        "B.offset.storage.replication.factor = 1",
+        "A.offset.storage.topic = no",
+    )
+    assert settings.mm2 == Mm2Settings("mirror", "g", "t", 5, 1)
+    assert flow().mm2 == Mm2Settings()

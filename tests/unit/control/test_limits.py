@@ -9,8 +9,7 @@ from typing import Any, cast
 from heliograph.config.flows import Settings
 from heliograph.config.load import load
 from heliograph.control.conductor import TaskEnd
-from heliograph.control.limits import FileChanges, Limits
-from heliograph.control.replicate import socket_sentence
+from heliograph.control.limits import FileChanges, Limits, socket_sentence
 from heliograph.spark.line import Line
 from tests.unit.control.fakes import FakeLine
 

@@ -14,24 +14,19 @@ from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.policies import Policies
 from heliograph.replication.generations import (
     ClaimKey,
-    Continue,
     EntryKey,
     Holder,
     HolderKey,
     LedgerBook,
     LedgerKey,
-    New,
-    Opening,
-    Refused,
-    Start,
     decode_entry,
     decode_holder,
     encode_entry,
     encode_holder,
     ledger_partition,
-    opening,
     parse_key,
 )
+from heliograph.replication.openings import Continue, New, Opening, Refused, Start, opening
 
 LANE = LaneId("A->B", "orders", 3)
 OTHER = LaneId("A->B", "orders", 4)
@@ -162,12 +157,21 @@ def test_a_value_that_cannot_be_read_is_an_error_of_ours(value: bytes) -> None:
         decode_holder(value)
 
 
-@pytest.mark.parametrize("name", [name for name in json.loads(encode_entry(ENTRY)) if name != "version"])
+@pytest.mark.parametrize(
+    "name", [name for name in json.loads(encode_entry(ENTRY)) if name not in ("version", "mm2_offset")]
+)
 def test_every_field_of_an_entry_is_written_and_needed(name: str) -> None:
     fields = json.loads(encode_entry(ENTRY))
     del fields[name]
     with pytest.raises(SetupError, match=name):
         decode_entry(json.dumps(fields).encode())
+
+
+def test_an_entry_from_before_the_first_take_over_knows_no_progress_of_mirrormaker_2() -> None:
+    fields = json.loads(encode_entry(replace(ENTRY, mm2_offset=41)))
+    assert decode_entry(json.dumps(fields).encode()).mm2_offset == 41
+    del fields["mm2_offset"]
+    assert decode_entry(json.dumps(fields).encode()).mm2_offset == -1
 
 
 @pytest.mark.parametrize(

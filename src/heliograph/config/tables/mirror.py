@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heliograph.config.kinds import (
     Aliases,
+    Beginning,
     Choice,
     ClassName,
     Flag,
@@ -16,6 +17,7 @@ from heliograph.config.kinds import (
     Whole,
 )
 from heliograph.config.option import BOOTSTRAP, CONSUMER, FLOW, FLOW_ONLY, TOP, Option
+from heliograph.config.tables.engine import OURS
 
 _PACKAGE = "org.apache.kafka.connect.mirror"
 DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
@@ -123,6 +125,23 @@ SERVED = (
         CONSUMER,
     ),
     Option(
+        "start.from",
+        Beginning(),
+        "",
+        "Where a lane begins that was never copied; empty: as consumer.auto.offset.reset says. Progress that is stored, ours "
+        "or MirrorMaker 2's, wins unless the run has --reset.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
+        "topic.<name>.start.from",
+        Beginning(),
+        "",
+        "The same for one topic: A->B.topic.orders.start.from = latest.",
+        FLOW_ONLY,
+        since=OURS,
+    ),
+    Option(
         "consumer.fetch.max.bytes",
         Whole(1024),
         "8388608",
@@ -154,7 +173,13 @@ SERVED = (
 )
 
 CONNECTORS = (
-    _known("name", Text(), None, "A connector's name.", "flows are named by their aliases"),
+    _served(
+        "name",
+        Text(),
+        "",
+        "The source connector whose stored progress is taken over and handed back; empty: whichever stored some for this "
+        "source, and MirrorSourceConnector where there is none.",
+    ),
     _known("connector.class", Text(), None, "A connector's class.", "a flow is one engine, not three connectors"),
     _known("connector.plugin.version", Text(), None, "Connect's plugin version.", "there are no plugins", "4.1.0"),
     _known("tasks.max", Whole(1), "1", "Tasks of a connector.", "slots says how many tasks carry all flows"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heliograph.config.kinds import Choice, ClassName, Flag, Kind, Names, Text, Whole
-from heliograph.config.option import CLUSTER, FLOW, Option
+from heliograph.config.option import CLUSTER, FLOW, STORAGE, Option
 
 _MS = Whole(0, unit="ms")
 _FACTOR = Whole(1, special=-1)
@@ -63,18 +63,33 @@ DRIVER = (
 )
 
 WORKER = (
-    _worker("group.id", Text(), None, _NO_GROUP),
+    Option(
+        "group.id",
+        Text(),
+        "",
+        "Connect's group, on the flow's target: a flow does not start while one of its members copies it. Empty: "
+        "{source}-mm2.",
+        CLUSTER,
+    ),
     _worker("client.id", Text(), None, "connections are called heliograph"),
     _worker("client.dns.lookup", Text(), "use_all_dns_ips", "the system's resolver decides"),
     *(
         _worker(f"{topic}.storage.topic", Text(), None, _NO_TOPICS, "Name of a Connect topic.")
-        for topic in ("offset", "config", "status")
+        for topic in ("config", "status")
     ),
-    *(
-        _worker(f"{topic}.storage.replication.factor", _FACTOR, "3", _NO_TOPICS)
-        for topic in ("offset", "config", "status")
+    Option(
+        "offset.storage.topic",
+        Text(),
+        "",
+        "The topic on the target with MirrorMaker 2's stored progress. Empty: mm2-offsets.{source}.internal, or else any "
+        "compacted topic whose name ends with -offsets.",
+        STORAGE,
     ),
-    _worker("offset.storage.partitions", _COUNT, "25", _NO_TOPICS),
+    Option(
+        "offset.storage.replication.factor", _FACTOR, "3", "Of that topic, where a hand-back must create it.", STORAGE
+    ),
+    Option("offset.storage.partitions", _COUNT, "25", "Of that topic, where a hand-back must create it.", STORAGE),
+    *(_worker(f"{topic}.storage.replication.factor", _FACTOR, "3", _NO_TOPICS) for topic in ("config", "status")),
     _worker("status.storage.partitions", _COUNT, "5", _NO_TOPICS),
     *(
         _worker(f"{topic}.storage.*", Text(), None, _NO_TOPICS, "Configs of a Connect topic.")

@@ -1,0 +1,240 @@
+"""Where lanes begin: taken over from MirrorMaker 2, by `start.from`, or anew by --reset.
+
+Gathers MirrorMaker 2's stored progress, both logs' ends, times, groups and files; the decisions are in replication/starts,
+replication/tail and replication/mm2_live. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from heliograph.config.flows import FlowSettings
+from heliograph.errors import ConfigError, HeliographError
+from heliograph.kafka.attach import Attacher, NotCountable
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.groups import committed_offsets, connect_groups
+from heliograph.kafka.mm2_store import is_disabled, read_stored
+from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.tails import TailReader
+from heliograph.model.lanes import Lane, LedgerEntry
+from heliograph.replication.mm2_live import Sought, refusal
+from heliograph.replication.mm2_progress import (
+    SOURCE_CONNECTOR,
+    Progress,
+    connector_names,
+    default_group,
+    latest_progress,
+)
+from heliograph.replication.openings import Continue, New, Opening, Refused, Start
+from heliograph.replication.starts import (
+    From,
+    Look,
+    NoPlace,
+    Partition,
+    Place,
+    Span,
+    StartFrom,
+    needs_look,
+    parse_offsets,
+    place,
+    taken_over,
+)
+
+RESET = "reset"
+_AT_ONCE = 16
+_NOT_HELD = "MirrorMaker 2 may have carried this lane since: waiting until no other run holds the flow"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a run wants of its beginnings. `settled` are lanes that it has opened before: nobody else carries them."""
+
+    reset: bool = False
+    settled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The spans of all lanes' partitions at this moment, by name."""
+
+    starts: Mapping[Partition, int]
+    ends: Mapping[Partition, int]
+    target: Mapping[Partition, int]
+
+    def source(self, lane: Lane) -> Span:
+        name = (lane.id.topic, lane.id.partition)
+        return Span(self.starts.get(name, 0), self.ends.get(name, 0))
+
+    def target_end(self, lane: Lane) -> int:
+        return self.target.get((lane.remote_topic, lane.id.partition), 0)
+
+
+class Starting:
+    """The beginnings of one flow's lanes."""
+
+    def __init__(self, settings: FlowSettings, progress: Progress, expiration_ms: int, warm: Warm) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._source = warm.client(settings.source)
+        target = warm.client(settings.target)
+        self._tails = TailReader(self._source, target)
+        self._attacher = Attacher(self._source, target, expiration_ms)
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    def stored(self, lane: Lane) -> int | None:
+        return self._progress.offset((lane.id.topic, lane.id.partition))
+
+    async def revise(
+        self, rows: Sequence[tuple[Lane, LedgerEntry | None, Opening]], ends: Ends, wish: Wish, held: bool
+    ) -> list[tuple[Lane, Opening]]:
+        """The openings as the ledger alone gives them, seen with what MirrorMaker 2 did and what the command line says."""
+
+        async def one(lane: Lane, latest: LedgerEntry | None, opening: Opening) -> tuple[Lane, Opening]:
+            if lane.id.key in wish.settled:
+                return lane, opening
+            if wish.reset and not held:
+                return lane, Refused("--reset waits until no other run holds the flow")
+            if wish.reset:
+                generation = latest.generation + 1 if latest is not None else 0
+                return lane, New(generation, RESET, Start.BY_OPTION, latest)
+            try:
+                async with self._room:
+                    return lane, await self._revised(lane, latest, opening, ends, held)
+            except (HeliographError, TimeoutError) as error:
+                return lane, Refused(f"where this lane goes on is not known yet: {error}")
+
+        return list(await asyncio.gather(*(one(*row) for row in rows)))
+
+    async def _revised(
+        self, lane: Lane, latest: LedgerEntry | None, opening: Opening, ends: Ends, held: bool
+    ) -> Opening:
+        if self._settings.flow.trial:
+            return opening
+        if latest is None and isinstance(opening, New):
+            return await self._first(lane, opening, ends)
+        at_position = isinstance(opening, New) and opening.start is Start.POSITION
+        if latest is not None and (at_position or isinstance(opening, Continue)):
+            return await self._again(lane, latest, opening, ends.target_end(lane), held)
+        return opening
+
+    async def _first(self, lane: Lane, opening: New, ends: Ends) -> Opening:
+        """A lane without an entry: MirrorMaker 2 may have carried it up to now."""
+        stored = self.stored(lane)
+        if stored is None and ends.target_end(lane) == 0:
+            return opening
+        found = await self._place(lane, stored)
+        if isinstance(found, NoPlace):
+            return Refused(found.reason)
+        return opening if found is None else replace(opening, reason="taken over", start=Start.TAKE_OVER, at=found)
+
+    async def _again(self, lane: Lane, entry: LedgerEntry, opening: Opening, target_end: int, held: bool) -> Opening:
+        """A lane with an entry: MirrorMaker 2 may have carried it between our runs, handed back or not."""
+        stored = self.stored(lane)
+        look = needs_look(entry, stored, target_end)
+        if look is Look.NONE:
+            return opening
+        position, alone = await self._reached(lane, entry)
+        if look is Look.FOREIGN and alone:
+            return opening
+        if not held:
+            return Refused(_NOT_HELD)
+        found = await self._place(lane, max(position - 1, -1 if stored is None else stored))
+        if isinstance(found, NoPlace):
+            return Refused(found.reason)
+        if found is None or found.offset == position:
+            return opening
+        return New(entry.generation + 1, "taken over again", Start.TAKE_OVER, entry, found)
+
+    async def _reached(self, lane: Lane, entry: LedgerEntry) -> tuple[int, bool]:
+        """Our own exact position, and whether nobody else wrote after it."""
+        committed = entry.rule.isolation == "read_committed"
+        try:
+            start = await self._attacher.attach(lane, entry, committed, wall_ms())
+        except NotCountable:
+            return entry.source_next, False
+        return start.source_next, start.target_next is not None
+
+    async def _place(self, lane: Lane, copied: int | None) -> Place | NoPlace | None:
+        compared = await self._tails.compare(lane, copied)
+        span = Span(compared.source_start, compared.source_end)
+        return taken_over(compared.found, copied, span, f"{lane.remote_topic}-{lane.id.partition}")
+
+    # -- start.from -------------------------------------------------------------------------------------------------
+
+    async def by_option(self, lanes: Sequence[Lane], ends: Ends) -> dict[Lane, Place | NoPlace]:
+        """Where these lanes begin by `start.from`, each resolved at this moment (P1.4a)."""
+        otherwise = StartFrom(From(self._settings.start))
+        by_wish: dict[StartFrom, list[Lane]] = {}
+        for lane in lanes:
+            by_wish.setdefault(self._settings.start_of(lane.id.topic), []).append(lane)
+        found: dict[Lane, Place | NoPlace] = {}
+        for wish, group in by_wish.items():
+            given = await self._given(wish, [(lane.id.topic, lane.id.partition) for lane in group])
+            for lane in group:
+                known = given.get((lane.id.topic, lane.id.partition))
+                found[lane] = place(wish, ends.source(lane), known, otherwise)
+        return found
+
+    async def _given(self, wish: StartFrom, names: Sequence[Partition]) -> Mapping[Partition, int]:
+        match wish.kind:
+            case From.TIMESTAMP:
+                return await _offsets_at(self._source, names, wish.timestamp_ms)
+            case From.GROUP:
+                return await committed_offsets(self._source, wish.argument, names)
+            case From.OFFSETS:
+                return await asyncio.to_thread(read_offsets, wish.argument)
+        return {}
+
+
+async def _offsets_at(client: ClusterClient, names: Sequence[Partition], time_ms: int) -> dict[Partition, int]:
+    """The first offset of each partition whose record is of this moment or later."""
+    views = await client.metadata({topic for topic, _ in names})
+    by_node: dict[int, list[Partition]] = {}
+    for topic, partition in names:
+        leader = views[topic].leaders.get(partition)
+        if leader is not None and leader.node >= 0:
+            by_node.setdefault(leader.node, []).append((topic, partition))
+    found: dict[Partition, int] = {}
+    for node, mine in by_node.items():
+        found |= await client.offsets(node, mine, time_ms)
+    return {name: offset for name, offset in found.items() if offset >= 0}
+
+
+def read_offsets(path: str) -> Mapping[Partition, int]:
+    """The file of `offsets:FILE`; ConfigError with all its faults."""
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError([f"start.from = offsets:{path}: the file cannot be read: {reason}"]) from error
+    return parse_offsets(text, path)
+
+
+def check_files(settings: FlowSettings) -> None:
+    """ConfigError for a file of `offsets:FILE` that cannot be used: said at the start, not lane by lane."""
+    starts = [start for _, start in settings.topic_starts]
+    for start in (settings.start_from, *starts):
+        if start is not None and start.kind is From.OFFSETS:
+            read_offsets(start.argument)
+
+
+async def stored_progress(settings: FlowSettings, topics: Collection[str], warm: Warm) -> Progress:
+    """What MirrorMaker 2 has stored of the flow in these topics of the target."""
+    entries = await read_stored(warm.client(settings.target), sorted(topics), settings.flow.source)
+    return latest_progress(entries, settings.mm2.connector)
+
+
+async def live_mirrormaker(settings: FlowSettings, progress: Progress, warm: Warm) -> str:
+    """The sentence with which a flow is refused that a MirrorMaker 2 carries now; empty: none does."""
+    client = warm.client(settings.target)
+    flow, mm2 = settings.flow, settings.mm2
+    names = connector_names(flow.source, flow.target, mm2.connector, progress.connectors)
+    sought = Sought(flow.name, mm2.group or default_group(flow.source), names)
+    groups = await connect_groups(client)
+    reason = refusal(sought, groups)
+    if reason and await is_disabled(client, f"mm2-configs.{flow.source}.internal", mm2.connector or SOURCE_CONNECTOR):
+        return refusal(replace(sought, may_be_disabled=True), groups)
+    return reason

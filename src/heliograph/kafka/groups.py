@@ -1,0 +1,86 @@
+"""Groups on a cluster: Connect's workers with what they run, and the offsets that a consumer group committed.
+
+Every function is a few questions to one cluster; what the answers mean is decided in replication/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.protocol.admin import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
+
+from heliograph.errors import BrokerRefused
+from heliograph.kafka.client import ClusterClient, Partition
+from heliograph.replication.mm2_live import ConnectGroup, Member
+from heliograph.wire.connect_group import decode_tasks
+from heliograph.wire.error_codes import describe
+
+_CONNECT = "connect"
+_OFFSET_FETCH, _DESCRIBE_GROUPS, _LIST_GROUPS = 9, 15, 16
+_NOT_ALLOWED = 30
+
+
+async def connect_groups(client: ClusterClient) -> list[ConnectGroup]:
+    """Connect's groups that have members, as far as we may see them."""
+    names: set[str] = set()
+    for node in await client.nodes():
+        connection = await client.connection(node)
+        request = ListGroupsRequest(states_filter=[], types_filter=[])
+        answer = await connection.ask(request, ListGroupsResponse, connection.version(_LIST_GROUPS, 4))
+        if answer.error_code:
+            raise BrokerRefused(
+                answer.error_code, f"cluster {client.cluster.alias}: list groups: {describe(answer.error_code)}"
+            )
+        names |= {group.group_id for group in answer.groups if group.protocol_type == _CONNECT}
+    found = [await _described(client, name) for name in sorted(names)]
+    return [group for group in found if group is not None and group.members]
+
+
+async def _described(client: ClusterClient, name: str) -> ConnectGroup | None:
+    connection = await client.connection(await client.group_coordinator(name))
+    request = DescribeGroupsRequest(groups=[name], include_authorized_operations=False)
+    answer = await connection.ask(request, DescribeGroupsResponse, connection.version(_DESCRIBE_GROUPS, 5))
+    (group,) = answer.groups
+    if group.error_code:
+        if group.error_code == _NOT_ALLOWED:
+            return None
+        raise BrokerRefused(group.error_code, f"cluster {client.cluster.alias}: group '{name}'")
+    members = [
+        Member(
+            member.client_host.removeprefix("/"),
+            decode_tasks(bytes(member.member_metadata or b""), bytes(member.member_assignment or b"")),
+        )
+        for member in group.members
+    ]
+    return ConnectGroup(name, group.group_state, members)
+
+
+async def committed_offsets(client: ClusterClient, group: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    """Where a consumer group would read next; partitions without a committed offset are left out."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=[topic_type(name=name, partition_indexes=numbers) for name, numbers in sorted(topics.items())],
+        require_stable=True,
+    )
+    connection = await client.connection(await client.group_coordinator(group))
+    answer = await connection.ask(request, OffsetFetchResponse, connection.version(_OFFSET_FETCH, 7))
+    if answer.error_code:
+        raise BrokerRefused(
+            answer.error_code, f"cluster {client.cluster.alias}: group '{group}': {describe(answer.error_code)}"
+        )
+    return {
+        (topic.name, part.partition_index): part.committed_offset
+        for topic in answer.topics
+        for part in topic.partitions
+        if part.error_code == 0 and part.committed_offset >= 0
+    }

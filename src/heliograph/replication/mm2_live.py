@@ -1,0 +1,69 @@
+"""Does a MirrorMaker 2 copy this flow at this moment? From what the target's Connect groups say of their members.
+
+A member alone proves nothing: MirrorMaker 2 also runs a herder for every flow that only emits heartbeats. What counts is a
+member that runs a task of the flow's source connector. Reads nothing: `kafka.groups` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+STABLE = "Stable"
+_CONNECTOR_ITSELF = -1
+"""Stands among task numbers for the connector, which runs on one member and makes its tasks there."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One worker: where it runs, and its connectors with their task numbers (None: not assigned yet)."""
+
+    host: str
+    tasks: Mapping[str, tuple[int, ...]] | None
+
+
+@dataclass(frozen=True)
+class ConnectGroup:
+    """A group of Connect workers on the target."""
+
+    name: str
+    state: str
+    members: Sequence[Member]
+
+
+@dataclass(frozen=True)
+class Sought:
+    """The flow's own group, and the names that its source connector may have."""
+
+    flow: str
+    group: str
+    connectors: Collection[str]
+    may_be_disabled: bool = False
+    """The connector's stored configuration says enabled=false: without tasks it only emits heartbeats."""
+
+
+def refusal(sought: Sought, groups: Sequence[ConnectGroup]) -> str:
+    """Why the flow must not start; nothing if it may."""
+    for group in groups:
+        for member in group.members:
+            doing = _doing(sought, group, member)
+            if doing:
+                return (
+                    f"flow {sought.flow}: a MirrorMaker 2 on {member.host} (group '{group.name}') {doing}: stop it first, "
+                    "or copy beside it under other names with --trial PREFIX"
+                )
+    return ""
+
+
+def _doing(sought: Sought, group: ConnectGroup, member: Member) -> str:
+    own = group.name == sought.group
+    if own and (member.tasks is None or group.state != STABLE or not any(one.tasks for one in group.members)):
+        return "is starting, stopping or was lost a moment ago"
+    for connector, tasks in (member.tasks or {}).items():
+        if connector not in sought.connectors:
+            continue
+        if any(task != _CONNECTOR_ITSELF for task in tasks):
+            return f"copies it (connector '{connector}')"
+        if own and not sought.may_be_disabled:
+            return f"is about to copy it (connector '{connector}')"
+    return ""

@@ -1,0 +1,53 @@
+"""Whether a MirrorMaker 2 carries a flow now, from its group's members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heliograph.replication.mm2_live import ConnectGroup, Member, Sought, refusal
+
+SOUGHT = Sought("A->B", "A-mm2", {"MirrorSourceConnector", "A->B.MirrorSourceConnector"})
+
+
+def group(name: str, tasks: dict[str, tuple[int, ...]] | None, state: str = "Stable") -> ConnectGroup:
+    return ConnectGroup(name, state, [Member("10.0.0.7", tasks)])
+
+
+def test_without_groups_the_flow_may_start() -> None:
+    assert refusal(SOUGHT, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "connector"),
+    [("A-mm2", "MirrorSourceConnector"), ("mirror-maker-cluster", "A->B.MirrorSourceConnector")],
+)
+def test_a_member_with_a_task_of_the_source_connector_is_named(name: str, connector: str) -> None:
+    said = refusal(SOUGHT, [group(name, {"x": (0,), connector: (-1, 0)})])
+    assert said == (
+        f"flow A->B: a MirrorMaker 2 on 10.0.0.7 (group '{name}') copies it (connector '{connector}'): stop it first, or "
+        "copy beside it under other names with --trial PREFIX"
+    )
+
+
+def test_a_herder_that_only_emits_heartbeats_does_not_hinder() -> None:
+    heartbeats = group("A-mm2", {"MirrorSourceConnector": (-1,), "MirrorHeartbeatConnector": (-1, 0)})
+    assert "is about to copy it" in refusal(SOUGHT, [heartbeats])
+    assert refusal(replace(SOUGHT, may_be_disabled=True), [heartbeats]) == ""
+
+
+def test_another_connect_cluster_does_not_hinder() -> None:
+    assert refusal(SOUGHT, [group("sinks", {"jdbc": (-1, 0)}), group("new", None, "PreparingRebalance")]) == ""
+    assert refusal(SOUGHT, [group("mirrors", {"A->B.MirrorSourceConnector": (-1,)})]) == ""
+
+
+@pytest.mark.parametrize(("tasks", "state"), [(None, "Stable"), ({}, "Stable"), ({}, "PreparingRebalance")])
+def test_the_flows_own_group_is_believed_only_when_it_is_settled(
+    tasks: dict[str, tuple[int, ...]] | None, state: str
+) -> None:
+    assert "is starting, stopping or was lost a moment ago" in refusal(SOUGHT, [group("A-mm2", tasks, state)])
+
+
+def test_a_stopped_connector_leaves_a_group_that_does_not_hinder() -> None:
+    assert refusal(SOUGHT, [group("A-mm2", {"MirrorCheckpointConnector": (-1, 0)})]) == ""
