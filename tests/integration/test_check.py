@@ -7,19 +7,26 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from heliograph.cli.main import main
+from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
+from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.planner import OpenedFlow
 from heliograph.embedded.cluster import start_many
+from heliograph.errors import HeliographError
+from heliograph.kafka.slot import Warm
+from heliograph.model.lanes import LaneState
 from heliograph.operations.check import check
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.permissions import NEEDS, Need, On
+from tests.integration.protocol.harness import Attempt, Opened, with_warm
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirror import flow_file, run_to_the_end, word
 from tests.support.topics import ANSWER_SECONDS
@@ -28,6 +35,9 @@ OWN_TOPICS = ("__heliograph-ledger", "__heliograph-telemetry", "__heliograph-eve
 CLUSTER = "kafka-cluster"
 COMPARISON = [Grant("group", "heliograph-comparison", "READ")]
 """Not Heliograph's need: the client that compares wants it."""
+
+
+Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,10 @@ class Footprint:
         for need in NEEDS:
             self.cluster_of(need).revoke(self.grant_of(need))
 
+    def topics(self) -> set[str]:
+        """All topics of the target."""
+        return set(AdminClient(self.pair.b.root).list_topics(timeout=ANSWER_SECONDS).topics)
+
     def check(self) -> list[Finding]:
         return asyncio.run(check(load_file(str(self.file)), Clock().now_ms))
 
@@ -118,8 +132,8 @@ def not_passed(findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level is not Level.PASS]
 
 
-def missing(footprint: Footprint, need: Need, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """What a check says while one permission is taken away."""
+def missing(footprint: Footprint, need: Need, look: Callable[[], Seen]) -> Seen:
+    """What is seen while one permission is taken away."""
     cluster, grant = footprint.cluster_of(need), footprint.grant_of(need)
     cluster.revoke(grant)
     try:
@@ -167,7 +181,80 @@ def test_every_missing_permission_is_named_by_check_and_run_before_anything_exis
         assert code == (1 if any(finding.level is Level.FAIL for finding in findings) else 0)
         return findings
 
+    before = footprint.topics()
     for need in NEEDS:
         assert_named(footprint, need, missing(footprint, need, dry_run))
     assert not_passed(footprint.check()) == []
-    assert sorted(AdminClient(footprint.pair.b.root).list_topics(timeout=ANSWER_SECONDS).topics) == []
+    assert footprint.topics() == before
+
+
+async def opened_by_a_driver(settings: Settings, warm: Warm) -> OpenedFlow:
+    """Discover, make topics, take the flow, open its lanes, and let the flow go again."""
+    watch = FlowWatch(settings.flows[0], settings.engine, warm, Runner("host", 1, word(), 0), lambda: None)
+    try:
+        await watch.open(await watch.discover())
+        assert watch.opened is not None
+        return watch.opened
+    finally:
+        if watch.tenure is not None:
+            await watch.tenure.release()  # or the next driver waits for this one, and writes nothing meanwhile
+        watch.close()
+
+
+def carried(footprint: Footprint) -> str:
+    """What keeps the flow from being carried: a driver's steps and one slot, without Spark. Empty if all was copied."""
+    settings = load_file(str(footprint.file))
+    try:
+        flow = with_warm(lambda warm: opened_by_a_driver(settings, warm))
+    except HeliographError as error:
+        return str(error)
+    plan, opened = flow.plan, Opened(flow.plan, flow)
+    if not plan.lanes:
+        return "no topic is seen"
+    ends = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
+    with Attempt(opened, until=ends) as attempt:
+        reason = ""
+
+        def ended() -> bool:
+            nonlocal reason
+            stopped = [life.run for life in attempt.lives if life.run.state in (LaneState.WAITING, LaneState.PARKED)]
+            reason = next((run.reason for run in stopped if run.reason), "")
+            return bool(reason) or all(life.run.state is LaneState.DONE for life in attempt.lives)
+
+        attempt.wait_for(ended, "the lanes are done or say why not")
+        return reason
+
+
+REFUSALS = {
+    (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
+    (On.OWN_TOPICS, "CREATE"): "this needs CREATE on the topic",
+    (On.TRANSACTIONAL_ID, "WRITE"): "this needs WRITE on transactional id",
+    (On.SOURCE_TOPICS, "READ"): "no topic is seen",
+    (On.SOURCE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+    (On.REMOTE_TOPICS, "WRITE"): ": TOPIC_AUTHORIZATION_FAILED (29): the principal may not do this on the topic",
+    (On.REMOTE_TOPICS, "READ"): "the principal may not do this on the topic",
+    (On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+    (On.OWN_TOPICS, "WRITE"): "this needs WRITE on the topic",
+    (On.OWN_TOPICS, "READ"): "this needs READ on the topic",
+    (On.OWN_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+    (On.TARGET_CLUSTER, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the cluster",
+}
+"""In this order: once topics exist nobody misses CREATE, and once lanes are open nobody the transactional id."""
+
+
+def test_a_flow_that_runs_without_one_of_them_copies_nothing_and_says_what_it_needs(footprint: Footprint) -> None:
+    needs = {(need.on, need.operation): need for need in NEEDS if need.level is Level.FAIL}
+    assert set(needs) == set(REFUSALS)
+    for what, said in REFUSALS.items():
+        reason = missing(footprint, needs[what], lambda: carried(footprint))
+        assert said in reason, f"{what}: {reason}"
+    hidden_no_more = Grant("topic", footprint.name, "DESCRIBE")
+    footprint.pair.a.grant(hidden_no_more)
+    reason = missing(footprint, needs[On.SOURCE_TOPICS, "READ"], lambda: carried(footprint))
+    assert "the principal may not do this on the topic" in reason
+    footprint.pair.a.revoke(hidden_no_more)
+    assert carried(footprint) == ""
+    compared = compare_topics(
+        footprint.pair.a.bootstrap, footprint.pair.b.bootstrap, {footprint.name: footprint.remote}
+    )
+    assert (compared.records, list(compared.differences)) == (100, [])

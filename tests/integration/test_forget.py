@@ -38,7 +38,7 @@ def mirrored(source: str, target: str, name: str) -> Mirror:
 async def say(warm: Warm, mirror: Mirror) -> None:
     now = Clock().now_ms()
     await TelemetryWriter(warm).write(mirror.target_cluster, mirror.flow, {"flow": mirror.flow, "lanes": []}, now)
-    holder = Holder(mirror.flow, "host", 1, "run", now, now, released=True, held=True)
+    holder = Holder(mirror.flow, "host", 1, "run", now, now, released=False, held=True)
     await warm.ledger(mirror.target_cluster).write([(HolderKey(mirror.flow, "run"), encode_holder(holder))], now)
 
 

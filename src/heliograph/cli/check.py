@@ -85,6 +85,9 @@ async def check_at_start(settings: Settings) -> list[Finding]:
     except TimeoutError:
         _log.warning("the check at the start was not done within %g s: see `heliograph check FILE`", _AT_RUN_SECONDS)
         return []
+    except Exception as error:  # noqa: BLE001  the outermost loop of a part: a check that breaks must not keep a run from starting
+        _log.warning("the check at the start broke: %r", error)
+        return []
     for finding in findings:
         level = {Level.PASS: logging.DEBUG, Level.WARN: logging.WARNING, Level.FAIL: logging.ERROR}[finding.level]
         advice = f" ({finding.advice})" if finding.advice else ""

@@ -69,7 +69,10 @@ def _target(settings: Settings, flow: str) -> Cluster:
 def _confirm(flow: str, target: Cluster) -> None:
     if not sys.stdin.isatty():
         raise SetupError(f"forgetting {flow} removes its positions for good: say --yes, or --dry-run to look first")
-    given = input(f"Remove all positions, telemetry and events of {flow} from cluster {target.alias}? [y/N] ")
+    try:
+        given = input(f"Remove all positions, telemetry and events of {flow} from cluster {target.alias}? [y/N] ")
+    except EOFError:
+        given = ""
     if given.strip().lower() not in ("y", "yes"):
         raise SetupError("nothing was removed")
 

@@ -53,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
         name: value for name, value in vars(args).items() if name in Answers.__dataclass_fields__ and value is not None
     }
     if sys.stdin.isatty():
-        said = _asked(said, input)
+        try:
+            said = _asked(said, input)
+        except EOFError as end:
+            raise SetupError("nothing was written: the answers ended before the last question") from end
     missing = [f"--{name.replace('_', '-')}" for name in _NEEDED if not said.get(name)]
     if missing:
         raise ConfigError([f"{' and '.join(missing)}: needed where nobody can be asked (no terminal)"])

@@ -20,7 +20,7 @@ from kafka.protocol.admin import (
     ListGroupsResponse,
 )
 
-from heliograph.errors import BrokerRefused, ConnectionLost
+from heliograph.errors import BrokerRefused, ConnectionLost, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.replication.other_writers import ConnectGroup, RemoteWriters
@@ -42,7 +42,7 @@ async def _broker(client: ClusterClient, node: int) -> BrokerFacts:
     address = f"{host}:{port}"
     try:
         connection = await client.connection(node)
-    except ConnectionLost as error:
+    except HeliographError as error:
         return BrokerFacts(node, address, str(error))
     return BrokerFacts(node, address, versions=dict(connection.versions))
 
@@ -57,7 +57,10 @@ async def clock(client: ClusterClient, now_ms: Callable[[], int]) -> ClockFacts:
     after = now_ms()
     if answer.error_code:
         raise BrokerRefused(answer.error_code, "DescribeQuorum")
-    part = answer.topics[0].partitions[0]
+    parts = [part for told in answer.topics for part in told.partitions]
+    if not parts:
+        raise ConnectionLost("the controller tells nothing of its quorum")
+    part = parts[0]
     if part.error_code:
         raise BrokerRefused(part.error_code, "DescribeQuorum")
     told = [voter.last_caught_up_timestamp for voter in part.current_voters if voter.replica_id == part.leader_id]

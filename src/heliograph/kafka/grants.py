@@ -28,6 +28,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
+from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ledger import PRODUCE_API
@@ -123,16 +124,29 @@ def _grants(topic: Any) -> TopicGrants:
     return TopicGrants(True, str(topic.topic_id), len(topic.partitions), operations)
 
 
+async def _reachable(client: ClusterClient) -> int:
+    """The first broker that can be reached: each answers for the whole cluster."""
+    fault: HeliographError = ConnectionLost(f"cluster {client.cluster.alias} names no broker")
+    for node in sorted(client.brokers):
+        try:
+            await client.connection(node)
+        except HeliographError as error:
+            fault = error
+        else:
+            return node
+    raise fault
+
+
 async def _may_read(client: ClusterClient, names: Sequence[str]) -> set[str]:
     """DescribeProducers, which needs READ as Fetch does, and which attach needs too."""
-    node = min(client.brokers)
+    node = await _reachable(client)
     answers = await client.producers(node, [(name, _NO_SUCH_PARTITION) for name in names])
     return {name for (name, _), answer in answers.items() if answer != TOPIC_REFUSED}
 
 
 async def _may_write(client: ClusterClient, names: Sequence[str]) -> set[str]:
     """Produce into a partition that cannot exist."""
-    connection = await client.connection(min(client.brokers))
+    connection = await client.connection(await _reachable(client))
     batch = plain_batch([(b"", None)], 0)
     # By name: a topic that does not exist has no id.
     version = connection.version(PRODUCE_API, 12)
@@ -163,7 +177,7 @@ async def may_describe_configs(client: ClusterClient, names: Sequence[str]) -> s
 
 async def may_describe_broker_configs(client: ClusterClient) -> bool:
     """DESCRIBE_CONFIGS on the cluster: a broker's own settings are told by that broker."""
-    node = min(client.brokers)
+    node = await _reachable(client)
     answers = await _config_answers(client, [(_BROKER_RESOURCE, str(node))])
     return answers[str(node)] not in _REFUSED
 
@@ -172,7 +186,7 @@ async def _config_answers(client: ClusterClient, resources: Sequence[tuple[int, 
     kind = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [kind(resource_type=what, resource_name=name, configuration_keys=[]) for what, name in resources]
     request = DescribeConfigsRequest(resources=wanted, include_synonyms=False, include_documentation=False)
-    connection = await client.connection(min(client.brokers))
+    connection = await client.connection(await _reachable(client))
     answer = await connection.ask(request, DescribeConfigsResponse, connection.version(request.API_KEY, 4))
     return {result.resource_name: result.error_code for result in answer.results}
 

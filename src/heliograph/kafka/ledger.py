@@ -24,6 +24,7 @@ LEDGER_TOPIC = "__heliograph-ledger"
 TELEMETRY_TOPIC = "__heliograph-telemetry"
 EVENTS_TOPIC = "__heliograph-events"
 PRODUCE_API = 0
+_NOT_ALLOWED = 29
 _RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
 _PRODUCE_TIMEOUT_MS = 10_000
 _WRITE_SECONDS = 30.0
@@ -84,7 +85,8 @@ class TopicWriter:
                 elif part.error_code in _RETRIABLE:
                     self.leaders = {}
                 else:
-                    raise BrokerRefused(part.error_code, f"writing {self.topic}-{part.partition}")
+                    needed = " (this needs WRITE on the topic)" if part.error_code == _NOT_ALLOWED else ""
+                    raise BrokerRefused(part.error_code, f"writing {self.topic}-{part.partition}{needed}")
         return written
 
 

@@ -25,6 +25,7 @@ from heliograph.wire.record_batch import BatchHeader, walk
 
 _CHUNK_BYTES = 4 << 20
 FETCH_API = 1
+_NOT_ALLOWED = 29
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ async def fetch_once(
         raise ConnectionLost(f"{what}: the answer is empty")
     fetched = result.partitions[0]
     if fetched.error_code:
-        raise BrokerRefused(fetched.error_code, what)
+        needed = " (this needs READ on the topic)" if fetched.error_code == _NOT_ALLOWED else ""
+        raise BrokerRefused(fetched.error_code, what + needed)
     return answer, fetched
 
 

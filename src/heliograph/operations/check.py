@@ -134,9 +134,8 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
                 yield finding
         except (HeliographError, TimeoutError) as error:
             sentence = str(error) or "no answer in time"
-            yield Finding(
-                Level.FAIL, f"{ends.name}: {what}", f"could not be checked: {sentence}", "see the lines above"
-            )
+            level = Level.FAIL if what == "topics" else Level.WARN
+            yield Finding(level, f"{ends.name}: {what}", f"could not be checked: {sentence}", "see the lines above")
 
 
 async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts]) -> list[Finding]:
@@ -187,8 +186,17 @@ async def _space(ends: _Ends, topics: list[TopicFacts]) -> list[Finding]:
     there = await asyncio.to_thread(_sizes, ends.target.cluster, list(remote.values()))
     here = await asyncio.to_thread(_sizes, ends.source.cluster, list(remote))
     missing = sum(max(0, size - there.get(remote[name], 0)) for name, size in here.items())
-    factor = max(1, ends.flow.replication_factor)
-    return [space_finding(ends.name, alias, missing * factor, room)]
+    return [space_finding(ends.name, alias, missing * await _factor(ends), room)]
+
+
+async def _factor(ends: _Ends) -> int:
+    """Replicas that a remote topic gets; -1 in the file leaves it to the target's brokers."""
+    if ends.flow.replication_factor > 0:
+        return ends.flow.replication_factor
+    try:
+        return int(await asyncio.to_thread(_broker_config, ends.target.cluster, "default.replication.factor") or 1)
+    except BrokerRefused:
+        return 1  # the missing permission has its own line
 
 
 def _sizes(cluster: Cluster, names: list[str]) -> Mapping[str, int]:
@@ -208,6 +216,6 @@ async def _writers(ends: _Ends, topics: list[TopicFacts]) -> list[Finding]:
         ours: frozenset[int] = frozenset()
     else:
         lanes = [lane for lane in book.lanes() if lane.flow == ends.name]
-        entries = [book.winner(lane, generation) for lane in lanes for generation in (*book.generations(lane), 0)]
+        entries = [book.winner(lane, generation) for lane in lanes for generation in book.generations(lane) or (0,)]
         ours = frozenset(entry.identity.producer_id for entry in entries if entry is not None)
     return [writer_finding(ends.name, ours, await remote_writers(ends.target, readable))]
