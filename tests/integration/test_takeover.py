@@ -53,7 +53,8 @@ def mirror_records(flow: InProcessFlow, topic: str, offsets: Iterable[int]) -> N
     reader = Consumer({"bootstrap.servers": flow.source, "group.id": "x", "enable.auto.commit": False})
     reader.assign([TopicPartition(topic, 0, 0)])
     records = {}
-    while len(records) < ends(flow.source, topic)[0]:
+    count = ends(flow.source, topic)[0]
+    while len(records) < count:
         message = reader.poll(10)
         assert message is not None and message.error() is None
         records[message.offset()] = message
