@@ -6,7 +6,6 @@ tests/chaos/test_takeover_kills.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.integration.protocol.harness import SILENT, Attempt, Opened, carry
 from tests.support.clusters import TwoClusters
 from tests.support.flows import InProcessFlow
 from tests.support.heliograph_run import HeliographRun, write_properties
-from tests.support.mirror import command, run_to_the_end, status, word
+from tests.support.mirror import command, run_to_the_end, word
 from tests.support.topics import create_topic, delete_records, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write
@@ -53,7 +52,8 @@ def mirror_records(flow: InProcessFlow, topic: str, offsets: Iterable[int]) -> N
     reader = Consumer({"bootstrap.servers": flow.source, "group.id": "x", "enable.auto.commit": False})
     reader.assign([TopicPartition(topic, 0, 0)])
     records = {}
-    while len(records) < ends(flow.source, topic)[0]:
+    count = ends(flow.source, topic)[0]
+    while len(records) < count:
         message = reader.poll(10)
         assert message is not None and message.error() is None
         records[message.offset()] = message
@@ -220,12 +220,13 @@ def test_a_mirror_that_was_started_without_a_hand_back_is_not_repeated(
     create_topic(flow.target, flow.remote(topic))
     mirror_records(flow, topic, range(100))
     flow.store(topic, 99, offsets_topic)
-    carry(flow.open(), until={f"{flow.name}/{topic}/0": 150})
-    mirror_records(flow, topic, range(100, 170))
-    flow.store(topic, 160, offsets_topic)
+    carry(flow.open())
+    write(flow.source, topic, samples(100, seed=2))
+    mirror_records(flow, topic, range(100, 270))
+    flow.store(topic, 260, offsets_topic)
     opened = flow.open()
     entry = flow.entry(opened, topic)
-    assert (entry.generation, entry.source_start) == (1, 170)
+    assert (entry.generation, entry.source_start) == (1, 270)
 
 
 def test_a_killed_run_of_ours_goes_on_in_its_generation(flow: InProcessFlow, topic: str, offsets_topic: str) -> None:
@@ -318,27 +319,17 @@ def test_a_trial_has_names_and_a_ledger_of_its_own(flow: InProcessFlow, topic: s
     assert ends(flow.target, flow.remote(topic)) == {}
 
 
-def test_a_person_resets_tries_and_hands_back_from_the_shell(flow: InProcessFlow, topic: str, tmp_path: Path) -> None:
+def test_a_person_hands_back_and_resets_from_the_shell(flow: InProcessFlow, topic: str, tmp_path: Path) -> None:
     lines = flow.file() | {"offset.storage.replication.factor": "1", "offset.storage.partitions": "1"}
     properties = write_properties(tmp_path / "shell.properties", lines)
-    asked = command("run", str(properties), "--reset")
-    assert (asked.code, "say --yes" in asked.err) == (2, True)
-    assert command("run", str(properties), "--trial", "a b").code == 2
-    assert "nothing to hand back" in command("hand-back", str(properties), "--yes").err
-    with HeliographRun(properties, "--reset", "--yes", "--trial", "__try.") as run:
-        wait_until(lambda: sum(ends(flow.target, f"__try.{flow.remote(topic)}").values()) == 200, "it is copied")
-        assert run.terminate() == 0, run.output
     with HeliographRun(properties) as run:
         wait_until(lambda: flow.copied(topic) == 200, "it is copied")
         refused = command("hand-back", str(properties), "--yes")
         assert (refused.code, f"is carried by process {run.pid} on" in refused.err) == (1, True), refused.err
         assert run.terminate() == 0, run.output
-    said = command("hand-back", str(properties), "--flow", flow.name, "--dry-run", "--json")
-    (lane,) = json.loads(said.out)["flows"][0]["lanes"]
-    assert (lane["offset"], lane["connector"]) == (199, "MirrorSourceConnector")
-    said = command("hand-back", str(properties), "--yes")
+    said = command("hand-back", str(properties), "--flow", flow.name, "--yes")
     assert f"  {topic}-0: MirrorMaker 2 goes on at source offset 200 (MirrorSourceConnector in mm2-offsets." in said.out
     output = run_to_the_end(properties, "--reset", "--yes")
-    assert f"{flow.name}/{topic}/0: generation 1 (reset) at 0" in output
-    assert status(properties)[flow.name]["lanes"][0]["generation"] == 1
+    assert "  every lane begins anew (--reset) at earliest" in output
+    assert f"{flow.name}/{topic}/0: generation 1 (reset) at 0: start.from = earliest" in output
     assert flow.copied(topic) == 400

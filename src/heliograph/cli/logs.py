@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
+from typing import TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -17,7 +20,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
 
 
 def set_up_logs(level: str, form: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(_own_stderr())
     handler.setFormatter(_Json() if form == "json" else _Text())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -26,6 +29,15 @@ def set_up_logs(level: str, form: str) -> None:
     # Our own parts say what a lost connection means; the libraries under them would say it again, and louder.
     for library in ("kafka", "py4j", "pyspark", "aiokafka", "asyncio"):
         logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+def _own_stderr() -> TextIO:
+    """Standard error under a descriptor of our own: while Spark's JVM starts, 2 is that one's log, and lines would be lost."""
+    first = sys.__stderr__
+    if first is None or sys.stderr is not first:
+        return sys.stderr
+    raw = io.BufferedWriter(io.FileIO(os.dup(first.fileno()), "w"))
+    return io.TextIOWrapper(raw, first.encoding, first.errors, line_buffering=True)
 
 
 class _Text(logging.Formatter):

@@ -182,6 +182,7 @@ def _announce(plans: list[FlowPlan], replicator: Replicator) -> None:
             f"{count(records, 'record')}, {size(total)} on the source"
         )
         lines += [f"  {_action(action)}" for action in plan.actions]
+        lines += _beginnings(plan, replicator.options)
     for watch in replicator.watches:
         if watch.trouble:
             lines.append(f"flow {watch.name}: waiting: {watch.trouble}")
@@ -189,6 +190,17 @@ def _announce(plans: list[FlowPlan], replicator: Replicator) -> None:
     lines.append(f"master {engine.master}, {count(replicator.settings.engine.slots, 'slot')}")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
+
+
+def _beginnings(plan: FlowPlan, options: RunOptions) -> list[str]:
+    """What another mirror left, and what becomes of it."""
+    if options.reset:
+        return [f"  every lane begins anew (--reset) at {plan.settings.start_from or plan.settings.start}"]
+    stored = plan.progress.stored.values()
+    kept = sorted({f"{entry.connector} in {entry.kept_in}" for entry in stored})
+    if not kept:
+        return []
+    return [f"  MirrorMaker 2 stored progress of {count(len(stored), 'partition')} ({', '.join(kept)}): taken over"]
 
 
 def _action(action: object) -> str:

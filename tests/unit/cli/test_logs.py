@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -81,3 +83,15 @@ def test_an_unknown_level_is_refused_with_the_allowed_ones(capsys: pytest.Captur
         parser.parse_args(["--log-level", "loud"])
     assert left.value.code == 2
     assert "debug" in capsys.readouterr().err
+
+
+def test_a_line_that_is_logged_while_descriptor_2_is_the_jvms_reaches_the_person() -> None:
+    program = (
+        "import logging, os\n"
+        "from heliograph.cli.logs import set_up_logs\n"
+        "set_up_logs('info', 'text')\n"
+        "os.dup2(os.open(os.devnull, os.O_WRONLY), 2)\n"
+        "logging.getLogger('heliograph.run').warning('generation 1')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.endswith("warning generation 1\n")

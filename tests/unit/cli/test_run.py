@@ -12,8 +12,9 @@ import pytest
 from heliograph.cli import main, run
 from heliograph.control.board import Board
 from heliograph.control.planner import FlowPlan
-from heliograph.control.replicate import Replicator, Summary
-from heliograph.errors import ClusterUnreachable
+from heliograph.control.replicate import Replicator, RunOptions, Summary
+from heliograph.errors import ClusterUnreachable, ConfigError
+from heliograph.replication.mm2_progress import Progress, Stored, latest_progress
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
 from tests.unit.control.fakes import FakeClock, report_row
 
@@ -27,6 +28,7 @@ def replicator(*troubles: str, board: Board | None = None) -> Replicator:
         settings=SimpleNamespace(engine=SimpleNamespace(slots=2)),
         board=board,
         clock=FakeClock(),
+        options=RunOptions(),
     )
     return cast(Replicator, fake)
 
@@ -39,6 +41,8 @@ def plan(**changes: Any) -> FlowPlan:
         "starts": {("orders", 0): 50, ("orders", 1): 20},
         "bytes_by_topic": {"orders": 1_500_000, "payments": 500},
         "actions": (),
+        "progress": Progress(),
+        "settings": SimpleNamespace(start_from=None, start="earliest"),
     }
     return cast(FlowPlan, SimpleNamespace(**{**fields, **changes}))
 
@@ -66,6 +70,24 @@ def test_the_first_lines_say_what_will_be_created(capsys: pytest.CaptureFixture[
         "  grow A.payments from 3 to 5 partitions (it grew)",
         "  leave out xxx: the remote name is too long",
     ]
+
+
+def test_the_first_lines_say_what_is_taken_over(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = [Stored("MirrorSourceConnector", ("orders", number), 5, 1, "mm2-offsets.A.internal") for number in (0, 1)]
+    assert announced(capsys, plan(progress=latest_progress(stored)))[1:2] == [
+        "  MirrorMaker 2 stored progress of 2 partitions (MirrorSourceConnector in mm2-offsets.A.internal): taken over"
+    ]
+
+
+def test_the_first_lines_say_that_lanes_begin_anew() -> None:
+    assert run._beginnings(plan(), RunOptions(reset=True)) == ["  every lane begins anew (--reset) at earliest"]
+
+
+@pytest.mark.parametrize("prefix", ["a b", "x/y", "é"])
+def test_a_trial_needs_a_prefix_that_a_topic_may_have(prefix: str) -> None:
+    with pytest.raises(ConfigError, match="--trial .*: expected letters"):
+        run._check_trial(prefix)
+    run._check_trial("__trial.")
 
 
 def test_a_cluster_out_of_reach_is_named_in_the_first_lines(capsys: pytest.CaptureFixture[str]) -> None:
