@@ -147,5 +147,5 @@ def test_a_mirror_maker_that_runs_for_the_flow_fails_the_check(two_clusters: Two
 
         wait_until(seen, "the check sees MirrorMaker 2", 60, every=0.5)
         found = one.check("MirrorMaker 2")
-    assert f"group {one.source}-mm2 on cluster {one.target} has 1 live member(s) at 127.0.0.1" in found.sentence
+    assert f"a MirrorMaker 2 on 127.0.0.1 (group '{one.source}-mm2')" in found.sentence
     wait_until(lambda: one.check("MirrorMaker 2").level is Level.PASS, "the check sees that it left", 30, every=0.5)

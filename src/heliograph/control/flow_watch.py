@@ -81,10 +81,11 @@ class FlowWatch:
         plan = await asyncio.to_thread(self.planner.discover)
         if self.settings.flow.trial:
             return plan
-        progress = await stored_progress(self.settings, plan.progress_topics, self._warm)
-        refused = await live_mirrormaker(self.settings, progress, self._warm)
-        if refused:
-            raise SetupError(refused)
+        target = self._warm.client(self.settings.target)
+        progress = await stored_progress(self.settings, plan.progress_topics, target)
+        alive = await live_mirrormaker(self.settings, progress, target)
+        if alive.refusal:
+            raise SetupError(alive.refusal)
         return replace(plan, progress=progress)
 
     def _wish(self) -> Wish:

@@ -20,7 +20,7 @@ from heliograph.kafka.mm2_store import is_disabled, read_stored
 from heliograph.kafka.slot import Warm, wall_ms
 from heliograph.kafka.tails import TailReader
 from heliograph.model.lanes import Lane, LedgerEntry
-from heliograph.replication.mm2_live import Sought, refusal
+from heliograph.replication.mm2_live import Sought, lookalikes, refusal
 from heliograph.replication.mm2_progress import (
     SOURCE_CONNECTOR,
     Progress,
@@ -221,20 +221,27 @@ def check_files(settings: FlowSettings) -> None:
             read_offsets(start.argument)
 
 
-async def stored_progress(settings: FlowSettings, topics: Collection[str], warm: Warm) -> Progress:
-    """What MirrorMaker 2 has stored of the flow in these topics of the target."""
-    entries = await read_stored(warm.client(settings.target), sorted(topics), settings.flow.source)
+async def stored_progress(settings: FlowSettings, topics: Collection[str], client: ClusterClient) -> Progress:
+    """What MirrorMaker 2 has stored of the flow in these topics of the target, which `client` asks."""
+    entries = await read_stored(client, sorted(topics), settings.flow.source)
     return latest_progress(entries, settings.mm2.connector)
 
 
-async def live_mirrormaker(settings: FlowSettings, progress: Progress, warm: Warm) -> str:
-    """The sentence with which a flow is refused that a MirrorMaker 2 carries now; empty: none does."""
-    client = warm.client(settings.target)
+@dataclass(frozen=True)
+class LiveMirrors:
+    """What the target's Connect groups say of a flow: why it must not start, and who may be its mirror as well."""
+
+    refusal: str
+    lookalikes: tuple[str, ...]
+
+
+async def live_mirrormaker(settings: FlowSettings, progress: Progress, client: ClusterClient) -> LiveMirrors:
+    """Whether a MirrorMaker 2 carries the flow now; `client` asks the target."""
     flow, mm2 = settings.flow, settings.mm2
     names = connector_names(flow.source, flow.target, mm2.connector, progress.connectors)
     sought = Sought(flow.name, mm2.group or default_group(flow.source), names)
     groups = await connect_groups(client)
     reason = refusal(sought, groups)
     if reason and await is_disabled(client, f"mm2-configs.{flow.source}.internal", mm2.connector or SOURCE_CONNECTOR):
-        return refusal(replace(sought, may_be_disabled=True), groups)
-    return reason
+        reason = refusal(replace(sought, may_be_disabled=True), groups)
+    return LiveMirrors(reason, lookalikes(sought, groups))

@@ -1,4 +1,4 @@
-"""What a cluster tells about itself, for checks only: its brokers and their versions, its clock, its disks, its Connect groups.
+"""What a cluster tells about itself, for checks only: its brokers and their versions, its clock, its disks, its writers.
 
 Asks and changes nothing. What the answers mean is decided in `replication.preflight` and `replication.other_writers`.
 """
@@ -6,26 +6,20 @@ Asks and changes nothing. What the answers mean is decided in `replication.prefl
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from kafka.protocol.admin import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
 )
 
 from heliograph.errors import BrokerRefused, ConnectionLost, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ranges import Log, read_range
-from heliograph.replication.other_writers import ConnectGroup, RemoteWriters
+from heliograph.replication.other_writers import RemoteWriters
 from heliograph.replication.preflight import BrokerFacts, ClockFacts, SpaceFacts
-from heliograph.wire.connect_protocol import PROTOCOL_TYPE, assigned_tasks
 
 _METADATA_LOG = "__cluster_metadata"
 _SPACE_VERSION = 4  # KIP-827
@@ -85,33 +79,6 @@ async def space(client: ClusterClient) -> SpaceFacts | None:
         total += sum(size for size, _ in disks)
         usable += sum(free for _, free in disks)
     return SpaceFacts(total, usable)
-
-
-async def connect_groups(client: ClusterClient) -> tuple[ConnectGroup, ...]:
-    """Groups of Connect workers with live members. Each broker tells the groups that it coordinates and we may see."""
-    found: list[ConnectGroup] = []
-    for node in sorted(client.brokers):
-        connection = await client.connection(node)
-        listing = ListGroupsRequest(states_filter=[], types_filter=[])
-        listed = await connection.ask(listing, ListGroupsResponse, connection.version(listing.API_KEY, 4))
-        if listed.error_code:
-            raise BrokerRefused(listed.error_code, "ListGroups")
-        names = [group.group_id for group in listed.groups if group.protocol_type == PROTOCOL_TYPE]
-        if names:
-            request = DescribeGroupsRequest(groups=names, include_authorized_operations=False)
-            version = connection.version(request.API_KEY, 5)
-            answer = await connection.ask(request, DescribeGroupsResponse, version)
-            found += [_group(group) for group in answer.groups if not group.error_code and group.members]
-    return tuple(found)
-
-
-def _group(group: object) -> ConnectGroup:
-    members = group.members  # type: ignore[attr-defined]  # the library has no types
-    tasks: Counter[str] = Counter()
-    for member in members:
-        tasks.update(assigned_tasks(bytes(member.member_assignment)))
-    hosts = tuple(sorted({str(member.client_host).lstrip("/") for member in members}))
-    return ConnectGroup(str(group.group_id), hosts, dict(tasks))  # type: ignore[attr-defined]  # as above
 
 
 async def remote_writers(client: ClusterClient, topics: Iterable[str]) -> tuple[RemoteWriters, ...]:

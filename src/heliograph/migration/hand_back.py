@@ -70,10 +70,11 @@ class HandingBack:
         """Everything that would be written; SetupError with the reason why it may not be."""
         name = self._settings.flow.name
         plan = await asyncio.to_thread(self._planner.discover)
-        progress = await stored_progress(self._settings, plan.progress_topics, self._warm)
-        alive = await live_mirrormaker(self._settings, progress, self._warm)
-        if alive:
-            raise SetupError(alive)
+        target = self._warm.client(self._settings.target)
+        progress = await stored_progress(self._settings, plan.progress_topics, target)
+        alive = await live_mirrormaker(self._settings, progress, target)
+        if alive.refusal:
+            raise SetupError(alive.refusal)
         book = await self._book()
         await self._take()
         known = {lane: entry for lane in plan.lanes if (entry := book.latest(lane.id)) is not None}

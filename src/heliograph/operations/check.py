@@ -11,16 +11,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, replace
 
 from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control.starting import live_mirrormaker, stored_progress
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError
 from heliograph.kafka.admin import INTERNAL_REPLICATION_OPTION, ClusterAdmin
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.cluster_facts import broker_facts, clock, connect_groups, remote_writers, space
+from heliograph.kafka.cluster_facts import broker_facts, clock, remote_writers, space
 from heliograph.kafka.grants import CLUSTER_REFUSED
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.clusters import Cluster
 from heliograph.operations.check_topics import TopicFacts, gather_topics, literals
 from heliograph.replication.findings import Finding, Level
-from heliograph.replication.other_writers import mirror_maker_findings, writer_finding
+from heliograph.replication.mm2_progress import topics_to_read
+from heliograph.replication.other_writers import mirror_maker_finding, writer_finding
 from heliograph.replication.permissions import permission_findings
 from heliograph.replication.preflight import (
     ClusterFacts,
@@ -154,10 +156,20 @@ def _broker_config(cluster: Cluster, name: str) -> str | None:
 
 
 async def _mirror_maker(ends: _Ends) -> list[Finding]:
+    settings = ends.flow
     try:
-        return list(mirror_maker_findings(ends.aliases, await connect_groups(ends.target)))
+        visible = await asyncio.to_thread(_topic_names, settings.target_admin)
+        stored = topics_to_read(visible, settings.flow.source, settings.mm2.topic)
+        progress = await stored_progress(settings, stored, ends.target)
+        alive = await live_mirrormaker(settings, progress, ends.target)
     except BrokerRefused as error:
-        return list(mirror_maker_findings(ends.aliases, (), str(error)))
+        return [mirror_maker_finding(ends.aliases, "", why_not=str(error))]
+    return [mirror_maker_finding(ends.aliases, alive.refusal, alive.lookalikes)]
+
+
+def _topic_names(cluster: Cluster) -> list[str]:
+    with ClusterAdmin(cluster) as admin:
+        return list(admin.topics())
 
 
 async def _space(ends: _Ends, topics: list[TopicFacts]) -> list[Finding]:

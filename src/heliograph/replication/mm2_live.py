@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 STABLE = "Stable"
+_DEDICATED = "-mm2"
 _CONNECTOR_ITSELF = -1
 """Stands among task numbers for the connector, which runs on one member and makes its tasks there."""
 
@@ -67,3 +68,20 @@ def _doing(sought: Sought, group: ConnectGroup, member: Member) -> str:
         if own and not sought.may_be_disabled:
             return f"is about to copy it (connector '{connector}')"
     return ""
+
+
+def lookalikes(sought: Sought, groups: Sequence[ConnectGroup]) -> tuple[str, ...]:
+    """Connectors with tasks that are called a mirror, in a Connect cluster, and may be the flow's under another name."""
+    return tuple(
+        sorted(
+            {
+                connector
+                for group in groups
+                if not group.name.endswith(_DEDICATED)
+                for member in group.members
+                for connector, tasks in (member.tasks or {}).items()
+                if "mirror" in connector.lower() and connector not in sought.connectors
+                if any(task != _CONNECTOR_ITSELF for task in tasks)
+            }
+        )
+    )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.replication.mm2_live import ConnectGroup, Member, Sought, refusal
+from heliograph.replication.mm2_live import ConnectGroup, Member, Sought, lookalikes, refusal
 
 SOUGHT = Sought("A->B", "A-mm2", {"MirrorSourceConnector", "A->B.MirrorSourceConnector"})
 
@@ -51,3 +51,18 @@ def test_the_flows_own_group_is_believed_only_when_it_is_settled(
 
 def test_a_stopped_connector_leaves_a_group_that_does_not_hinder() -> None:
     assert refusal(SOUGHT, [group("A-mm2", {"MirrorCheckpointConnector": (-1, 0)})]) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        (group("connect", {"my-mirror": (-1, 0), "jdbc": (0,)}), ("my-mirror",)),
+        (group("connect", {"my-mirror": (-1,)}), ()),
+        (group("connect", {"A->B.MirrorSourceConnector": (0,)}), ()),
+        (group("C-mm2", {"my-mirror": (0,)}), ()),
+        (group("connect", None), ()),
+    ],
+    ids=["with a task", "without", "known", "another flow's", "not assigned yet"],
+)
+def test_mirrors_of_unknown_names_in_a_connect_cluster_are_named(found: ConnectGroup, named: tuple[str, ...]) -> None:
+    assert lookalikes(SOUGHT, [found]) == named
