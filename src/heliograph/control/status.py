@@ -76,6 +76,8 @@ class FlowStatus:
     lanes: tuple[LaneStatus, ...]
     events: tuple[Event, ...] = ()
     """The newest ones, oldest first."""
+    events_dropped: int = 0
+    """How many the run could not write."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -130,6 +132,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         telemetry.get("spark", {}),
         tuple(lanes),
         await _newest_events(warm.client(flow.target), name),
+        telemetry.get("events_dropped", 0) if running else 0,
     )
 
 

@@ -40,6 +40,14 @@ SILENT = replace(QUICK, ledger_interval_ms=NEVER_MS)
 BATCH_BY_BATCH = replace(SILENT, merge_below=0)
 """No merging: many small steps, so that a kill falls between two of them."""
 WAIT_SECONDS = 15.0
+UNCLEAN = {
+    "unclean.leader.election.enable": "true",
+    "min.insync.replicas": "1",
+    "replica.lag.time.max.ms": "1500",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+"""Brokers that elect whoever is left, and notice soon that one is gone."""
 
 T = TypeVar("T")
 
@@ -165,12 +173,14 @@ class Attempt:
         *,
         alone: bool = True,
         until: Mapping[str, int] | None = None,
+        handed: Mapping[str, LedgerEntry] | None = None,
     ) -> None:
         plan = opened.plan
         lanes = tuple(lane for lane in plan.lanes if lane.id.key in opened.flow.entries)
         aliases = {plan.settings.flow.source: plan.settings.source, plan.settings.flow.target: plan.settings.target}
         self._plan = SlotPlan(lanes, dict(until or {}), aliases, {plan.name: flow_rules(plan)}, settings)
         self._alone = alone
+        self._handed = dict(handed or {})
         self.name = uuid.uuid4().hex
         self.slot: Slot | None = None
         self.error: BaseException | None = None
@@ -187,7 +197,7 @@ class Attempt:
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
         warm = Warm()
         slot = Slot(self._plan, warm, self.name)
-        slot.go(list(slot.lives), self._alone, {})
+        slot.go(list(slot.lives), self._alone, self._handed)
         self.slot = slot
         try:
             await slot.run()

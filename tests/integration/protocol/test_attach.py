@@ -11,7 +11,7 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.slot import wall_ms
 from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity
-from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
+from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, UNCLEAN, Attempt, Mirror, Opened, carry
 from tests.support.clusters import ClusterFactory
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
 from tests.support.waiting import wait_until
@@ -242,8 +242,7 @@ def test_a_target_that_lost_everything_is_copied_again_from_the_start(
 
 
 def _unclean_pair(new_cluster: ClusterFactory, mirror: Mirror) -> tuple[Mirror, Opened, EmbeddedCluster]:
-    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "replica.lag.time.max.ms": "1500"}
-    target = new_cluster("T", brokers=2, config=config)
+    target = new_cluster("T", brokers=2, config=UNCLEAN)
     own = Mirror(mirror.source, target.bootstrap, mirror.topic)
     own.make_topic()
     client = admin(target.bootstrap)

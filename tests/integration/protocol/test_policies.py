@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.slot import wall_ms
+from heliograph.kafka.common_end import common_end
+from heliograph.kafka.slot import Warm, wall_ms
 from heliograph.model.events import EventKind
+from heliograph.model.lanes import LedgerEntry
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.policies import dead_letter_topic
-from tests.integration.protocol.harness import QUICK, SILENT, Attempt, Mirror, carry
+from tests.integration.protocol.harness import QUICK, SILENT, UNCLEAN, Attempt, Mirror, carry, with_warm
 from tests.support.clusters import ClusterFactory
 from tests.support.reading import messages, values
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, topic_names
@@ -57,6 +60,42 @@ def test_a_source_made_anew_under_load_is_copied_after_what_was_there(mirror: Mi
     assert values(mirror.target, mirror.remote)[old:] == everything
 
 
+def test_the_position_in_a_topic_that_is_gone_is_not_handed_over_to_its_successor(mirror: Mirror) -> None:
+    """The task before drained in the old generation; at its offset 10 the new topic has other records, 0 to 9 before them."""
+    mirror.policies = {"on.source.reset": "restart"}
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(10))
+    before = carry(mirror.open())
+    delete_topic(mirror.source, mirror.topic)
+    wait_until(lambda: mirror.topic not in topic_names(mirror.source), "the topic is gone")
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(30, seed=2))
+    again = mirror.open()
+    with Attempt(again, QUICK, handed={mirror.lane_key: before.life.run.acked}) as attempt:
+        attempt.wait_for_position(30)
+        attempt.stop()
+    assert values(mirror.target, mirror.remote)[10:] == values(mirror.source, mirror.topic)
+
+
+def test_source_and_copy_agree_up_to_an_offset_if_the_record_before_it_is_the_same(mirror: Mirror) -> None:
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(10))
+    opened = mirror.open()
+    carry(opened)
+    entry = mirror.book().latest(opened.entries[0].lane)
+    assert entry is not None
+    lane, settings = opened.plan.lanes[0], opened.plan.settings
+
+    async def agree(warm: Warm, known: LedgerEntry) -> list[int]:
+        clients = (warm.client(settings.source), warm.client(settings.target))
+        nodes = ((await clients[0].metadata([mirror.topic]))[mirror.topic].leaders[0].node, 1)
+        return [offset for offset in (0, 1, 7, 10, 11) if await common_end(lane, known, clients, nodes, offset)]
+
+    shifted = replace(entry, target_start=1, anchors=())
+    assert with_warm(lambda warm: agree(warm, entry)) == [1, 7, 10]
+    assert with_warm(lambda warm: agree(warm, shifted)) == [], "another record stands there"
+
+
 class under_load:  # noqa: N801  reads as a sentence where it is used
     """Somebody writes into the source topic all the time; what meets the topic while it is gone is refused, and that is fine."""
 
@@ -84,8 +123,7 @@ class under_load:  # noqa: N801  reads as a sentence where it is used
 
 def test_a_source_cut_back_and_grown_again_by_an_unclean_election(new_cluster: ClusterFactory, mirror: Mirror) -> None:
     """P10.2, case 15a: records 30 to 69 were copied and are gone, others stand in their place. First fail, then restart."""
-    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "replica.lag.time.max.ms": "1500"}
-    source = new_cluster("S", brokers=2, config=config)
+    source = new_cluster("S", brokers=2, config=UNCLEAN)
     own = Mirror(source.bootstrap, mirror.target, mirror.topic)
     client = admin(source.bootstrap)
     client.create_topics([NewTopic(own.topic, 1, replica_assignment=[[1, 2]], config={})])[own.topic].result(30)
@@ -188,6 +226,19 @@ def test_a_remote_topic_made_anew_is_refused_where_the_policy_says_so(mirror: Mi
     assert "on.target.loss = fail" in again.flow.refused[mirror.lane_key]
     assert [event.kind for event in again.flow.events] == [EventKind.TARGET_LOSS]
     assert ends(mirror.target, mirror.remote)[0] == 0
+
+
+def test_a_batch_of_ours_in_an_emptied_target_does_not_stand_for_what_is_lost(mirror: Mirror) -> None:
+    """P3.5, case 2b: the target took 30 to 39 into an empty log. By its number alone the lane would go on at 40."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(40))
+    opened = mirror.open()
+    entry = opened.entries[0]
+    mirror.write_entry(replace(entry, source_next=30, target_next=30, sequence_next=30))
+    assert mirror.write_as(entry.identity, 30, [b"stray"] * 10).error_code == 0
+    last = carry(opened)
+    assert kinds(last) == [EventKind.TARGET_LOSS] and "stray batch" in last.notes
+    assert values(mirror.target, mirror.remote)[10:] == values(mirror.source, mirror.topic)
 
 
 # -- on.foreign.writer --------------------------------------------------------------------------------------------------
