@@ -12,7 +12,14 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
+from heliograph.errors import (
+    AccessRefused,
+    BrokerRefused,
+    ClusterUnreachable,
+    ConnectionLost,
+    HeliographError,
+    LaneParked,
+)
 from heliograph.kafka.attach import NewerGeneration, NotCountable, PositionLost
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
@@ -105,7 +112,7 @@ class LaneLife:
             await self._lose_position(error)
         except (NewerGeneration, NotCountable) as error:
             await self._pause(LaneState.WAITING, str(error), soon=self._count(None) <= 3)
-        except LaneParked as error:
+        except (AccessRefused, LaneParked) as error:
             await self._pause(LaneState.PARKED, str(error))
         except BrokerRefused as error:
             await self._pause(LaneState.WAITING, f"{error.what}: {describe(error.code)}")
