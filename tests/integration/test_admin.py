@@ -334,18 +334,11 @@ def test_a_closed_admin_connects_again_and_closing_twice_is_nothing(two_clusters
 # settings
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL", "sasl_ssl"])
-def test_another_security_protocol_is_refused_as_not_served_yet(protocol: str) -> None:
-    with pytest.raises(SetupError, match=f"security.protocol {protocol} is not served yet"):
-        ClusterAdmin(Cluster("B", ("b:9092",), (("security.protocol", protocol),)))
-
-
 def test_client_settings_reach_the_client(two_clusters: TwoClusters) -> None:
     settings = (
         ("client.id", "mine"),
         ("metadata.max.age.ms", "60000"),
         ("receive.buffer.bytes", "-1"),
-        ("security.protocol", "plaintext"),
     )
     with ClusterAdmin(Cluster("B", (two_clusters.b.bootstrap,), settings)) as admin:
         assert admin.brokers() == 1

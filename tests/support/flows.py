@@ -67,7 +67,7 @@ class InProcessFlow:
         async def run() -> Opened:
             warm = Warm()
             me = Runner("test", 1, f"run-{time.monotonic_ns()}", 1)
-            watch = FlowWatch(chosen, settings.engine, warm, me, lambda: None)
+            watch = FlowWatch(chosen, settings.engine, warm, me, lambda: None, lambda _: None)
             watch.reset = reset
             try:
                 await watch.open(await watch.discover())

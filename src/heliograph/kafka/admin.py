@@ -24,6 +24,7 @@ from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, 
 from heliograph.kafka.admin_client import client_settings, connect
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
+from heliograph.model.security import PLAINTEXT
 from heliograph.model.topics import ConfigValue, Topic
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic
 
@@ -255,8 +256,9 @@ class ClusterAdmin:
         if isinstance(error, foreign.KafkaError) and not error.retriable:
             return SetupError(f"cluster '{alias}', {doing}: {error}")
         addresses = ", ".join(self._cluster.bootstrap)
+        why = f": {error}" if isinstance(error, OSError) and self._cluster.security != PLAINTEXT else ""
         return ClusterUnreachable(
-            f"cluster '{alias}' at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing})"
+            f"cluster '{alias}' at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing}){why}"
         )
 
 

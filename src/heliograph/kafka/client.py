@@ -32,6 +32,7 @@ EARLIEST, LATEST = -2, -1
 _COORDINATOR_BUSY = {14, 15, 16, 51}
 _NOT_ALLOWED = 53
 _TRANSACTION_TIMEOUT_MS = 60_000
+_REFUSAL_SECONDS = 5.0
 
 Partition = tuple[str, int]
 
@@ -74,6 +75,7 @@ class ClusterClient:
         self._closed = False
         self._dialling = asyncio.Lock()
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+        self._refusals: dict[tuple[str, int], tuple[float, str]] = {}
 
     @property
     def brokers(self) -> Mapping[int, tuple[str, int]]:
@@ -98,8 +100,19 @@ class ClusterClient:
             await self.metadata([])
         if node not in self._brokers:
             raise ConnectionLost(f"cluster {self.cluster.alias}: broker {node} is not in the metadata")
-        host, port = self._brokers[node]
-        return await Connection.open(host, port, self.timeout_s, self.cluster.security, buffers)
+        return await self._open(self._brokers[node], self.timeout_s, buffers)
+
+    async def _open(self, address: tuple[str, int], timeout_s: float, buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
+        """One try. A refusal holds for a while: many lanes ask, and accounts are locked for less."""
+        now = asyncio.get_running_loop().time()
+        kept = self._refusals.get(address)
+        if kept is not None and now < kept[0]:
+            raise AccessRefused(kept[1])
+        try:
+            return await Connection.open(*address, timeout_s, self.cluster.security, buffers)
+        except AccessRefused as error:
+            self._refusals[address] = (now + _REFUSAL_SECONDS, str(error))
+            raise
 
     async def _any(self) -> Connection:
         async with self._dialling:  # two askers at once would open two, and one would be nobody's
@@ -113,7 +126,7 @@ class ClusterClient:
         known = [(host, port) for host, port in self._brokers.values()]
         for host, port in [*map(_address, self.cluster.bootstrap), *known]:
             try:
-                connection = await Connection.open(host, port, min(self.timeout_s, 5.0), self.cluster.security)
+                connection = await self._open((host, port), min(self.timeout_s, 5.0))
             except ConnectionLost as error:
                 last = error
                 continue

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from heliograph.errors import BrokerRefused, ConnectionLost
+from heliograph.errors import AccessRefused, BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ranges import Log, read_range
@@ -62,6 +62,8 @@ class TopicWriter:
             while left:
                 try:
                     written |= await self._append_once(left)
+                except AccessRefused:
+                    raise
                 except ConnectionLost:
                     self.leaders = {}
                 left = {partition: batch for partition, batch in left.items() if partition not in written}

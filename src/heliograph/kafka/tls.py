@@ -134,7 +134,7 @@ def refusal(error: BaseException | None, host: str, tls: Tls | None) -> AccessRe
         return None
     if isinstance(error, ssl.SSLCertVerificationError):
         return AccessRefused(_distrust(error, host, tls))
-    reason = (error.reason or "").upper()
+    reason = str(getattr(error, "reason", "") or "").upper()  # one that ended the connection may have none
     if any(word in reason for word in _NO_TLS):
         return AccessRefused(
             "it does not speak TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or correct the port"

@@ -66,6 +66,8 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has no
         while True:
             try:
                 return self._fetch_once()
+            except AccessRefused:
+                raise
             except ConnectionLost:
                 if time.monotonic() + pause_s > until:
                     raise
