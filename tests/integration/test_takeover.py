@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from heliograph.errors import ConfigError, SetupError
+from heliograph.kafka.tails import FIRST_LOOK
 from tests.integration.protocol.harness import SILENT, Attempt, Opened, carry
 from tests.support.clusters import TwoClusters
 from tests.support.flows import InProcessFlow
@@ -102,6 +103,16 @@ def test_a_mirror_that_was_killed_twice_has_copied_what_its_first_life_copied(
     flow.store(topic, 99, offsets_topic)
     mirror_records(flow, topic, [*range(180), *range(100, 130)])
     assert begins_at(flow, topic) == 180
+
+
+def test_progress_that_is_long_past_is_looked_for_further_back(
+    flow: InProcessFlow, topic: str, offsets_topic: str
+) -> None:
+    write(flow.source, topic, samples(3 * FIRST_LOOK, seed=2), "lz4")
+    create_topic(flow.target, flow.remote(topic))
+    flow.store(topic, 99, offsets_topic)
+    mirror_records(flow, topic, range(2 * FIRST_LOOK))
+    assert begins_at(flow, topic) == 2 * FIRST_LOOK
 
 
 def test_a_mirror_that_stored_no_progress_is_recognised_by_its_tail(flow: InProcessFlow, topic: str) -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +28,9 @@ def add_parser(commands: Any) -> None:
         description="Reads the ledger and both clusters; needs no running mirror. Exit code 1 if a flow cannot be read.",
     )
     parser.add_argument("file", metavar="FILE", help="the file that `heliograph run` was given")
+    parser.add_argument(
+        "--trial", default="", metavar="PREFIX", help="the lanes of `heliograph run FILE --trial PREFIX`"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -34,7 +38,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = load_file(args.file)
     now_ms = Clock().now_ms()
-    flows = asyncio.run(read_status(settings.flows, now_ms))
+    shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
+    flows = asyncio.run(read_status(shown, now_ms))
     if args.json:
         sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": [flow.as_json() for flow in flows]}, indent=2) + "\n")
     else:

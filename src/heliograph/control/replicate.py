@@ -229,6 +229,7 @@ class Replicator:
     def _work(self) -> Work:
         lanes: list[Lane] = []
         until: dict[str, int] = {}
+        planned = set(self._planned())
         flows = {}
         clusters: dict[Cluster, str] = {}
         for watch in self.watches:
@@ -243,8 +244,8 @@ class Replicator:
                 if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
                     continue
                 if self.options.until_caught_up:
-                    if watch.first is None or key not in watch.first.entries:
-                        continue
+                    if watch.first is None or key not in planned:
+                        continue  # made since; what was planned and refused at first is carried once it may be
                     until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
                 lanes.append(lane)
         return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)

@@ -223,7 +223,7 @@ class _Ends:
 
 def _remote(flow: FlowSettings, topic: str) -> str:
     policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    return policy.format_remote_topic(flow.flow.source, topic)
+    return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
 
 
 def _topic_of(key: str) -> Partition:

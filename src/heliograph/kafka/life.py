@@ -13,7 +13,14 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError, LaneParked
+from heliograph.errors import (
+    AccessRefused,
+    BrokerRefused,
+    ClusterUnreachable,
+    ConnectionLost,
+    HeliographError,
+    LaneParked,
+)
 from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost, TopicReplaced
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.lane import LaneRun, Start
@@ -133,7 +140,7 @@ class LaneLife:
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
             case BrokerRefused():
                 await self.pause(LaneState.WAITING, f"{error.what}: {describe(error.code)}")
-            case ClusterUnreachable() | ConnectionLost():
+            case ClusterUnreachable() | ConnectionLost() if not isinstance(error, AccessRefused):
                 await self.pause(LaneState.WAITING, str(error))
             case _:
                 await self.park(EventKind.PARKED, str(error))

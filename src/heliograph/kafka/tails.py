@@ -6,6 +6,7 @@ refused before, and a transaction that is open there is waited for.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from heliograph.errors import BrokerRefused, LaneParked
@@ -48,6 +49,7 @@ class TailReader:
     def __init__(self, source: ClusterClient, target: ClusterClient) -> None:
         self._source = source
         self._target = target
+        self._far = asyncio.Lock()
 
     async def compare(self, lane: Lane, copied: int | None) -> Compared:
         """Where the other mirror stopped; `copied` is the source offset up to which all is known to be copied."""
@@ -62,22 +64,28 @@ class TailReader:
         return Compared(found, source.start, source.end, target.end)
 
     async def _find(self, lane: Lane, source: _Side, target: _Side, copied: int | None) -> Stopped | Unlike:
+        found = await self._look(lane, source, target, copied, FIRST_LOOK)
         look = FIRST_LOOK
-        while True:
-            if look > _MOST:
+        while isinstance(found, LookFurther):
+            if look == _MOST:
                 raise LaneParked(
                     f"the last {_MOST:,} records of {lane.remote_topic}-{lane.id.partition} do not reach back to source "
                     f"offset {copied}, the progress that MirrorMaker 2 stored: start it once more and stop it with "
                     "SIGTERM, so that it stores its progress"
                 )
-            begin = max(target.start, target.end - look)
-            records = await self._tail(lane, target, begin)
-            tail = Tail([found for _, found in records], begin == target.start)
-            first = await self._first(lane, source, copied, min((time for time, _ in records), default=0))
-            found = await self._against(lane, source, first, tail, copied)
-            if not isinstance(found, LookFurther):
-                return found
-            look *= _GROWTH
+            look = min(look * _GROWTH, _MOST)
+            async with self._far:  # one lane at a time: a million records take some hundred megabytes
+                found = await self._look(lane, source, target, copied, look)
+        return found
+
+    async def _look(
+        self, lane: Lane, source: _Side, target: _Side, copied: int | None, look: int
+    ) -> Stopped | Unlike | LookFurther:
+        begin = max(target.start, target.end - look)
+        records = await self._tail(lane, target, begin)
+        tail = Tail([found for _, found in records], begin == target.start)
+        first = await self._first(lane, source, copied, min((time for time, _ in records), default=0))
+        return await self._against(lane, source, first, tail, copied)
 
     async def _against(
         self, lane: Lane, source: _Side, first: int, tail: Tail, copied: int | None
