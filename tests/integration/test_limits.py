@@ -54,8 +54,9 @@ def test_a_limit_holds_for_the_flow_and_for_a_topic_and_is_lifted_by_saving_the_
         began, all_then, slow_then = time.monotonic(), copied(topic) + copied(slow), copied(slow)
         time.sleep(SECONDS)
         passed, all_now, slow_now = time.monotonic() - began, copied(topic) + copied(slow), copied(slow)
-        assert 0.6 * FLOW_LIMIT < (all_now - all_then) / passed < 1.2 * FLOW_LIMIT
-        assert 0.4 * TOPIC_LIMIT < (slow_now - slow_then) / passed < 1.5 * TOPIC_LIMIT
+        # Wide bounds, because a new epoch begins with an empty account every 5 s; without a limit it would be over at once.
+        assert 0.4 * FLOW_LIMIT < (all_now - all_then) / passed < 2 * FLOW_LIMIT
+        assert 0.3 * TOPIC_LIMIT < (slow_now - slow_then) / passed < 2.5 * TOPIC_LIMIT
         flow_file(properties, addresses, flows, {"slots": "2", "epoch.seconds": "5"})
         wait_until(lambda: copied(topic) + copied(slow) == 8_000 * RECORD, "the rest comes at once", 10, every=0.1)
         assert run.terminate() == 0, run.output

@@ -314,7 +314,8 @@ def test_stored_progress_wins_unless_it_is_reset(flow: InProcessFlow, topic: str
     opened = flow.open(reset=True)
     entry = flow.entry(opened, topic)
     assert (entry.generation, entry.source_start) == (1, 0)
-    assert opened.flow.opened == (f"{flow.name}/{topic}/0: generation 1 (reset) at 0: start.from = earliest",)
+    said = [event.reason for event in opened.flow.events]
+    assert said == ["generation 1 begins (reset) at source offset 0: start.from = earliest"]
     carry(opened)
     assert flow.copied(topic) == 210
     assert flow.entry(flow.open(), topic).generation == 1
@@ -342,5 +343,5 @@ def test_a_person_hands_back_and_resets_from_the_shell(flow: InProcessFlow, topi
     assert f"  {topic}-0: MirrorMaker 2 goes on at source offset 200 (MirrorSourceConnector in mm2-offsets." in said.out
     output = run_to_the_end(properties, "--reset", "--yes")
     assert "  every lane begins anew (--reset) at earliest" in output
-    assert f"{flow.name}/{topic}/0: generation 1 (reset) at 0: start.from = earliest" in output
+    assert f"{topic}-0: generation 1 begins (reset) at source offset 0: start.from = earliest" in output
     assert flow.copied(topic) == 400

@@ -225,8 +225,14 @@ class LaneRun:
         return self.until is None or self.fetch_offset < self.until
 
     def is_finished(self) -> bool:
-        """All records below `until` are acknowledged."""
-        return self.until is not None and self.position() >= self.until
+        """All records below `until` are on the target: acknowledged, or found there when the lane attached.
+
+        The second counts also where others wrote meanwhile, so that nobody can say at which offset our records lie.
+        """
+        if self.until is None or self.start is None:
+            return False
+        at_rest = self.failure is None and not self.queue and not self.in_flight
+        return self.position() >= self.until or (at_rest and self.fetch_offset >= self.until)
 
     def push(self, item: Outgoing) -> None:
         self.queue.append(item)

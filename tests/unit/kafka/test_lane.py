@@ -630,6 +630,20 @@ def test_a_lane_with_an_end_is_finished_when_all_below_it_is_acknowledged() -> N
     assert run.is_finished()
 
 
+def test_a_lane_that_found_everything_on_the_target_is_finished_wherever_it_lies() -> None:
+    run = following(target_next=None, until=130)
+    assert not run.is_finished()
+    push(run)
+    run.fetch_offset = 130
+    assert not run.is_finished()
+    run = following(target_next=None, until=130)
+    run.fetch_offset = 130  # attached there, or only markers lay between
+    assert run.position() < 130
+    assert run.is_finished()
+    run.fail(Failure(None, "gone"))
+    assert not run.is_finished()
+
+
 def test_a_lane_without_an_end_is_never_finished() -> None:
     run = following()
     push(run)
