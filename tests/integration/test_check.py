@@ -29,7 +29,7 @@ from heliograph.replication.permissions import NEEDS, Need, On
 from tests.integration.protocol.harness import Attempt, Opened, with_warm
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirror import flow_file, run_to_the_end, word
-from tests.support.topics import ANSWER_SECONDS
+from tests.support.topics import ANSWER_SECONDS, ends
 
 OWN_TOPICS = ("__heliograph-ledger", "__heliograph-telemetry", "__heliograph-events")
 CLUSTER = "kafka-cluster"
@@ -213,8 +213,8 @@ def carried(footprint: Footprint) -> str:
     plan, opened = flow.plan, Opened(flow.plan, flow)
     if not plan.lanes:
         return "no topic is seen"
-    ends = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
-    with Attempt(opened, until=ends) as attempt:
+    until = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
+    with Attempt(opened, until=until) as attempt:
         reason = ""
 
         def ended() -> bool:
@@ -255,6 +255,7 @@ def test_a_flow_that_runs_without_one_of_them_copies_nothing_and_says_what_it_ne
     reason = missing(footprint, needs[On.SOURCE_TOPICS, "READ"], lambda: carried(footprint))
     assert "the principal may not do this on the topic" in reason
     footprint.pair.a.revoke(hidden_no_more)
+    assert ends(footprint.pair.b.bootstrap, footprint.remote) == {0: 0, 1: 0}
     assert carried(footprint) == ""
     compared = compare_topics(
         footprint.pair.a.bootstrap, footprint.pair.b.bootstrap, {footprint.name: footprint.remote}
