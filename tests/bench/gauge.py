@@ -9,6 +9,8 @@ from typing import Self
 
 import psutil
 
+from tests.support.processes import children, lives
+
 EVERY_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
 
@@ -26,7 +28,7 @@ class Family:
         """Find descendants that are new. Costs milliseconds: it reads the whole process table."""
         with self._lock:
             for member in list(self._members.values()):
-                for child in _children(member):
+                for child in children(member):
                     self._members.setdefault(child.pid, child)
                     self._cpu.setdefault(child.pid, 0.0)
 
@@ -51,7 +53,7 @@ class Family:
     def kill(self) -> list[int]:
         """kill -9 of what does not end by itself within seconds; the process ids that had to be killed."""
         self.look()
-        living = [member for member in self._members.values() if _lives(member)]
+        living = [member for member in self._members.values() if lives(member)]
         _, left = psutil.wait_procs(living, timeout=_GRACE_SECONDS)
         for member in left:
             try:
@@ -90,20 +92,6 @@ class Sampler:
     ) -> None:
         self._over.set()
         self._thread.join()
-
-
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _pss_kib(pid: int) -> int:

@@ -226,6 +226,7 @@ def test_a_cleaned_topic_with_gaps_is_copied_by_the_record_path(copied: Copied) 
     copied.assert_identical("compacted")
     lanes = copied.lanes("compacted")
     assert reasons(lanes, "rebuilt").get("gap", 0) > 0
+    assert reasons(lanes, "dropped").get("empty", 0) > 0
     assert ends(copied.clusters.b.bootstrap, copied.remote("compacted"))[0] == copied.written["compacted"]
 
 

@@ -111,7 +111,7 @@ CONFIG = {
     "retention.ms": "123456789",
     "max.message.bytes": "2000000",
     "cleanup.policy": "delete",
-    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "true",
     "message.timestamp.type": "LogAppendTime",
 }
 
@@ -151,8 +151,8 @@ def test_a_remote_topic_has_the_partitions_and_the_copyable_configs_of_its_sourc
     assert config["retention.ms"] == ("123456789", False)
     assert config["max.message.bytes"] == ("2000000", False)
     assert config["message.timestamp.type"][0] == "CreateTime"
-    # Excluded by config.properties.exclude: the source's 7 must not arrive; brokers of 4.x set a default of their own.
-    assert config["min.insync.replicas"][0] == "1"
+    # Excluded by config.properties.exclude.
+    assert config["unclean.leader.election.enable"][0] == "false"
     assert config["segment.bytes"][1]
 
 

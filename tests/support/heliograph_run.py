@@ -15,6 +15,7 @@ from typing import Self
 import psutil
 
 from heliograph.embedded import tether
+from tests.support.processes import children, lives
 from tests.support.waiting import wait_until
 
 STOP_SECONDS = 60.0
@@ -140,7 +141,7 @@ class HeliographRun:
 
     def survivors(self) -> list[int]:
         """Process ids of everything that was ever seen of its family and still lives."""
-        return [process.pid for process in self._seen.values() if _lives(process)]
+        return [process.pid for process in self._seen.values() if lives(process)]
 
     def __enter__(self) -> Self:
         return self.start()
@@ -156,28 +157,14 @@ class HeliographRun:
 
     def _family(self) -> list[psutil.Process]:
         """The living processes of the family; those that lost their parent are still known from earlier looks."""
-        roots = [process for process in self._seen.values() if _lives(process)]
+        roots = [process for process in self._seen.values() if lives(process)]
         if self._process is not None and self._process.poll() is None:
             roots.append(psutil.Process(self._process.pid))
         for root in roots:
             self._seen.setdefault(root.pid, root)
-            for child in _children(root):
+            for child in children(root):
                 self._seen.setdefault(child.pid, child)
-        return [process for process in self._seen.values() if _lives(process)]
-
-
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        return [process for process in self._seen.values() if lives(process)]
 
 
 def _parent(process: psutil.Process) -> psutil.Process | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.heliograph_run import HeliographRun, write_properties
+from tests.support.waiting import wait_until
 
 COMMAND_SECONDS = 60.0
 QUICK = {
@@ -75,6 +76,18 @@ def status(properties: Path) -> dict[str, Any]:
     said = command("status", str(properties), "--json")
     assert said.out, f"status printed nothing, exit {said.code}: {said.err}"
     return {flow["flow"]: flow for flow in json.loads(said.out)["flows"]}
+
+
+def status_when_following(properties: Path, flow: str) -> dict[str, Any]:
+    """The flow's status once all its lanes follow: what a shell sees is up to a second old."""
+    seen: dict[str, Any] = {}
+
+    def follows() -> bool:
+        seen.update(status(properties)[flow])
+        return {lane["state"] for lane in seen["lanes"]} == {"following"}
+
+    wait_until(follows, f"status shows that every lane of {flow} follows", every=0.2)
+    return seen
 
 
 def lanes_of(flow: Mapping[str, Any], topic: str) -> list[dict[str, Any]]:

@@ -127,7 +127,9 @@ class Replicator:
         conductor = Conductor(token, wait_s, clock, self.board.take, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
         epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
-        epochs.address, epochs.token = ("127.0.0.1" if local else platform.node(), port), token
+        # Executors reach the driver under the name that Spark is told to use, if it is told one.
+        reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
+        epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
         self._epochs = epochs
         by_name = {plan.name: plan for plan in plans}
         spark = asyncio.create_task(self.engine.start())
