@@ -139,11 +139,11 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
             spark.cancel()
             await asyncio.gather(spark, return_exceptions=True)
             await replicator.engine.stop()
+            replicator.close()
         raise
     finally:
         if dry_run:
-            for watch in replicator.watches:
-                watch.close()
+            replicator.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _asked_to_stop, replicator)
     summary = await replicator.run(plans, _Progress(replicator).tick)

@@ -206,6 +206,12 @@ class Replicator:
         finally:
             stopped.cancel()
 
+    def close(self) -> None:
+        """Let go of every connection: at the end of a run, and where only a plan was asked for."""
+        for watch in self.watches:
+            watch.close()
+        self._warm.close()
+
     async def _leave(self) -> None:
         for event in self.board.take_events():
             self.events.tell(event)
@@ -216,8 +222,7 @@ class Replicator:
                 with contextlib.suppress(Exception):  # leaving: a target out of reach must not keep us
                     async with asyncio.timeout(1.5):
                         await watch.tenure.release()
-            watch.close()
-        self._warm.close()
+        self.close()
         await self.engine.stop()
 
     # -- what is to be carried --------------------------------------------------------------------------------------

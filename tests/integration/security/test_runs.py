@@ -14,7 +14,7 @@ from heliograph.operations.compare import compare_topics
 from tests.support.certificates import PASSWORD
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
-from tests.support.mirror import command, flow_file, run_to_the_end, status, word
+from tests.support.mirror import command, flow_file, run_to_the_end, status, status_when_following, word
 from tests.support.secured import LOGIN_PASSWORD, SECRETS, Secured, in_file, quoted
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
@@ -112,6 +112,7 @@ def test_a_copy_into_a_safe_cluster_is_exact_though_logins_end_and_another_flow_
     with HeliographRun(properties) as run:
         remote = f"{source}.{topic}"
         wait_until(lambda: sum(ends(there, remote).values()) == 2_000, "it copies", every=0.2)
+        status_when_following(properties, f"{source}->{target}")
         followed = following_since(properties, f"{source}->{target}")
         for part in range(1, 13):  # six seconds, in which every login ends four times
             write(here, topic, samples(500, partitions=2, seed=part), linger_ms=400)
@@ -144,7 +145,8 @@ def test_a_refused_login_ends_the_run_with_one_sentence(
     )
     said = command("run", str(properties), "--dry-run")
     assert said.code == 1
-    (line,) = said.err.splitlines()
+    *findings, line = said.err.splitlines()
+    assert all("login" in finding for finding in findings), "what the check says of it, and nothing else"
     assert line.startswith(
         f"heliograph: cluster {source}: {secured.cluster.bootstrap_of('SASL')}: it refuses the login of "
     )
