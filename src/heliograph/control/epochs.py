@@ -37,6 +37,14 @@ class Work:
     flows: Mapping[str, FlowRules]
 
 
+def way_to(cluster: Cluster, names: dict[Cluster, str]) -> str:
+    """A name for each way to reach a cluster: its alias, and a number where flows log in to it differently."""
+    if cluster not in names:
+        others = sum(1 for other in names if other.alias == cluster.alias)
+        names[cluster] = f"{cluster.alias}#{others + 1}" if others else cluster.alias
+    return names[cluster]
+
+
 class Epochs:
     """Runs epochs until it is stopped. `work` is asked before each one."""
 

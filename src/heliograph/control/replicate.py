@@ -21,7 +21,7 @@ from heliograph.config.load import load_file
 from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
-from heliograph.control.epochs import Epochs, Work
+from heliograph.control.epochs import Epochs, Work, way_to
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import FileChanges, Limits, socket_sentence
@@ -241,7 +241,7 @@ class Replicator:
             if watch.opened is None:
                 continue
             plan = watch.opened.plan
-            source, target = (_named(cluster, clusters) for cluster in (watch.settings.source, watch.settings.target))
+            source, target = (way_to(cluster, clusters) for cluster in (watch.settings.source, watch.settings.target))
             rules = flow_rules(plan, self.limits.beginning(plan.name))
             flows[plan.name] = replace(rules, source=source, target=target)
             for lane in plan.lanes:
@@ -383,14 +383,6 @@ class Replicator:
             topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
             unfinished=tuple(unfinished),
         )
-
-
-def _named(cluster: Cluster, names: dict[Cluster, str]) -> str:
-    """A name for each way to reach a cluster: its alias, and a number where flows log in to it differently."""
-    if cluster not in names:
-        others = sum(1 for other in names if other.alias == cluster.alias)
-        names[cluster] = f"{cluster.alias}#{others + 1}" if others else cluster.alias
-    return names[cluster]
 
 
 def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:
