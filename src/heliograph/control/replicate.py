@@ -109,7 +109,7 @@ class Replicator:
                     plans.append(result)
                 case ConfigError():
                     faults.extend(result.faults)
-                case ClusterUnreachable():
+                case ClusterUnreachable() | ConnectionLost():
                     watch.fail(result)
                 case BaseException():
                     raise result
