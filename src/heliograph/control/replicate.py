@@ -133,8 +133,10 @@ class Replicator:
                     faults.extend(result.faults)
                 case ClusterUnreachable() | BrokersUnsupported():
                     watch.fail(result)
-                case AccessRefused() if any(isinstance(other, FlowPlan) for other in found):
-                    watch.fail(result)  # the other flows need not wait until a person has acted
+                case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found):
+                    raise result  # with other flows to carry, they need not wait until a person has acted
+                case ConnectionLost():
+                    watch.fail(result)
                 case BaseException():
                     raise result
         faults += remote_conflicts(_writers(plans))

@@ -5,6 +5,7 @@ Every function is a few questions to one cluster; what the answers mean is decid
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from kafka.protocol.admin import (
@@ -24,22 +25,32 @@ from heliograph.wire.error_codes import describe
 _CONNECT = "connect"
 _OFFSET_FETCH, _DESCRIBE_GROUPS, _LIST_GROUPS = 9, 15, 16
 _NOT_ALLOWED = 30
+_BUSY = {14, 15, 16}
+_LOOKS = 40
+_LOOK_SECONDS = 0.25
 
 
 async def connect_groups(client: ClusterClient) -> list[ConnectGroup]:
     """Connect's groups that have members, as far as we may see them."""
-    names: set[str] = set()
-    for node in await client.nodes():
+    names = [name for node in await client.nodes() for name in await _names(client, node)]
+    found = [await _described(client, name) for name in sorted(set(names))]
+    return [group for group in found if group is not None and group.members]
+
+
+async def _names(client: ClusterClient, node: int) -> list[str]:
+    """Connect's groups that a broker looks after; one that has just begun to is waited for."""
+    code = 0
+    for _ in range(_LOOKS):
         connection = await client.connection(node)
         request = ListGroupsRequest(states_filter=[], types_filter=[])
         answer = await connection.ask(request, ListGroupsResponse, connection.version(_LIST_GROUPS, 4))
-        if answer.error_code:
-            raise BrokerRefused(
-                answer.error_code, f"cluster {client.cluster.alias}: list groups: {describe(answer.error_code)}"
-            )
-        names |= {group.group_id for group in answer.groups if group.protocol_type == _CONNECT}
-    found = [await _described(client, name) for name in sorted(names)]
-    return [group for group in found if group is not None and group.members]
+        code = answer.error_code
+        if not code:
+            return [group.group_id for group in answer.groups if group.protocol_type == _CONNECT]
+        if code not in _BUSY:
+            break
+        await asyncio.sleep(_LOOK_SECONDS)
+    raise BrokerRefused(code, f"cluster {client.cluster.alias}: list groups: {describe(code)}")
 
 
 async def _described(client: ClusterClient, name: str) -> ConnectGroup | None:
