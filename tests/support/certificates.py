@@ -55,19 +55,21 @@ class Certificates:
 
     def key_store(self, alias: str, kind: str) -> str:
         path = self.folder / f"{alias}.{kind}"
-        keytool(
-            *("-importkeystore", "-srckeystore", str(self.folder / "all.jks"), "-srcstorepass", PASSWORD),
-            *("-srcalias", alias, "-destkeystore", str(path), "-deststoretype", kind, "-deststorepass", PASSWORD),
-            *("-noprompt",),
-        )
+        if not path.exists():
+            keytool(
+                *("-importkeystore", "-srckeystore", str(self.folder / "all.jks"), "-srcstorepass", PASSWORD),
+                *("-srcalias", alias, "-destkeystore", str(path), "-deststoretype", kind, "-deststorepass", PASSWORD),
+                *("-noprompt",),
+            )
         return str(path)
 
     def trust_store(self, kind: str) -> str:
         path = self.folder / f"trust.{kind}"
-        keytool(
-            *("-importcert", "-alias", "ca", "-file", self.ca(), "-keystore", str(path), "-storetype", kind),
-            *("-storepass", PASSWORD, "-noprompt"),
-        )
+        if not path.exists():  # another test may have asked for it
+            keytool(
+                *("-importcert", "-alias", "ca", "-file", self.ca(), "-keystore", str(path), "-storetype", kind),
+                *("-storepass", PASSWORD, "-noprompt"),
+            )
         return str(path)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from confluent_kafka import KafkaException
+
 from heliograph.config.flows import Settings
 from heliograph.config.load import load
 from heliograph.control.flow_watch import FlowWatch, Runner
@@ -121,7 +123,10 @@ class InProcessFlow:
     # -- what is seen -----------------------------------------------------------------------------------------------
 
     def copied(self, topic: str) -> int:
-        return sum(ends(self.target, self.remote(topic)).values())
+        try:
+            return sum(ends(self.target, self.remote(topic)).values())
+        except KafkaException:
+            return 0  # it is being made: its leader is not known everywhere yet
 
     def assert_exact(self, topic: str, what: str = "") -> int:
         """The remote topic is a beginning of the source, record by record; how many records that is."""
