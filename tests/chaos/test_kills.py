@@ -114,6 +114,10 @@ class Feed:
             self._pace(self.written[topic], begun, count)
 
 
+_LOOK_SECONDS = 2.0
+"""A question that a killed broker took along must not blind the watch for longer."""
+
+
 class Ends:
     """Watches the target's ends in a thread of its own, to know whether they moved just before a kill."""
 
@@ -130,10 +134,12 @@ class Ends:
         while not self._stop.wait(0.03):
             try:
                 now = {
-                    (topic, part): end for topic in self._topics for part, end in ends(self._bootstrap, topic).items()
+                    (topic, part): end
+                    for topic in self._topics
+                    for part, end in ends(self._bootstrap, topic, _LOOK_SECONDS).items()
                 }
-            except (KafkaException, TimeoutError):
-                now = {}  # the broker was just killed, or the topic is not made yet
+            except Exception:  # noqa: BLE001  the broker was just killed, or the topic is not made yet: look again
+                now = {}
             if any(end > self._last.get(name, 0) for name, end in now.items()):
                 self._moved_at = time.monotonic()
             self._last |= now

@@ -37,9 +37,9 @@ def topic_names(bootstrap: str) -> set[str]:
     return set(admin(bootstrap).list_topics(timeout=ANSWER_SECONDS).topics)
 
 
-def partition_count(bootstrap: str, topic: str) -> int:
+def partition_count(bootstrap: str, topic: str, within: float = ANSWER_SECONDS) -> int:
     """0 while the topic does not exist."""
-    found = admin(bootstrap).list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
+    found = admin(bootstrap).list_topics(timeout=within).topics.get(topic)
     return len(found.partitions) if found else 0
 
 
@@ -60,9 +60,9 @@ def starts(bootstrap: str, topic: str) -> dict[int, int]:
     return _offsets(bootstrap, topic, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
 
 
-def ends(bootstrap: str, topic: str) -> dict[int, int]:
+def ends(bootstrap: str, topic: str, within: float = ANSWER_SECONDS) -> dict[int, int]:
     """High watermarks by partition."""
-    return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+    return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, within)
 
 
 def stable_ends(bootstrap: str, topic: str) -> dict[int, int]:
@@ -70,14 +70,16 @@ def stable_ends(bootstrap: str, topic: str) -> dict[int, int]:
     return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
 
-def _offsets(bootstrap: str, topic: str, spec: OffsetSpec, isolation: IsolationLevel) -> dict[int, int]:
-    count = partition_count(bootstrap, topic)
+def _offsets(
+    bootstrap: str, topic: str, spec: OffsetSpec, isolation: IsolationLevel, within: float = ANSWER_SECONDS
+) -> dict[int, int]:
+    count = partition_count(bootstrap, topic, within)
     wanted = {TopicPartition(topic, partition): spec for partition in range(count)}
     if not wanted:
         return {}
     client = admin(bootstrap)
-    found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
-    return {where.partition: future.result(ANSWER_SECONDS).offset for where, future in found.items()}
+    found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=within)
+    return {where.partition: future.result(within).offset for where, future in found.items()}
 
 
 def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:
