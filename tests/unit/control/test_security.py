@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.config.flows import Settings
 from heliograph.config.load import load
-from heliograph.control.replicate import _named
+from heliograph.control.epochs import way_to
 from heliograph.control.security import certificate_warnings, read_stores
 from heliograph.errors import SetupError
 from heliograph.model.clusters import Cluster
@@ -48,4 +48,4 @@ def test_each_certificate_is_warned_of_once(tmp_path: Path) -> None:
 def test_ways_to_one_cluster_that_differ_have_names_that_differ() -> None:
     names: dict[Cluster, str] = {}
     one, other = Cluster("A", ("a:1",)), Cluster("A", ("a:1",), security=Security(login=Login("PLAIN", "u")))
-    assert [_named(cluster, names) for cluster in (one, other, one, Cluster("B", ()))] == ["A", "A#2", "A", "B"]
+    assert [way_to(cluster, names) for cluster in (one, other, one, Cluster("B", ()))] == ["A", "A#2", "A", "B"]
