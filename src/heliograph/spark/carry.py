@@ -49,6 +49,7 @@ class _Process:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.warm = Warm()
+        self.daemon = os.getppid()
 
 
 # A worker process serves many epochs, and its connections are to outlive them: the one module-level state there is.
@@ -57,16 +58,22 @@ _process: _Process | None = None
 
 def run_orders(orders: Iterable[bytes]) -> Iterator[str]:
     """The function that Spark maps over partitions: pickled orders in, outcomes as JSON out."""
+    mine = _this_process()
+    for blob in orders:
+        order = pickle.loads(blob)  # noqa: S301  our own driver's, over Spark's authenticated channel
+        yield json.dumps(mine.loop.run_until_complete(Task(order, mine.warm, mine.daemon).run()))
+
+
+def _this_process() -> _Process:
     global _process
     if _process is None:
         _process = _Process()
-    for order in orders:
-        task = Task(pickle.loads(order), _process.warm)  # noqa: S301  our own driver's, over Spark's authenticated channel
-        yield json.dumps(_process.loop.run_until_complete(task.run()))
+    return _process
 
 
 def warm_up(_: Iterable[int]) -> Iterator[int]:
     """Start a worker and import everything before the first epoch counts."""
+    _this_process()
     time.sleep(0.3)
     yield os.getpid()
 
@@ -74,11 +81,12 @@ def warm_up(_: Iterable[int]) -> Iterator[int]:
 class Task:
     """One attempt at one order."""
 
-    def __init__(self, order: Order, warm: Warm) -> None:
+    def __init__(self, order: Order, warm: Warm, parent: int | None = None) -> None:
+        """`parent` is the daemon that forked this worker: an idle worker outlives it, and Spark would go on using it."""
         self._order = order
         self._warm = warm
         self._attempt = uuid.uuid4().hex
-        self._parent = os.getppid()
+        self._parent = os.getppid() if parent is None else parent
         self._heard = time.monotonic()
         self._line: Line | None = None
         self._reported: set[str] = set()
