@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from heliograph.cli.questions import ask
 from heliograph.cli.words import count
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
@@ -69,11 +70,7 @@ def _target(settings: Settings, flow: str) -> Cluster:
 def _confirm(flow: str, target: Cluster) -> None:
     if not sys.stdin.isatty():
         raise SetupError(f"forgetting {flow} removes its positions for good: say --yes, or --dry-run to look first")
-    try:
-        given = input(f"Remove all positions, telemetry and events of {flow} from cluster {target.alias}? [y/N] ")
-    except EOFError:
-        given = ""
-    if given.strip().lower() not in ("y", "yes"):
+    if not ask(f"Remove all positions, telemetry and events of {flow} from cluster {target.alias}?"):
         raise SetupError("nothing was removed")
 
 

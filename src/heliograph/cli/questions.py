@@ -13,6 +13,11 @@ def confirmed(question: str, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise ConfigError([f"{question} Nobody can be asked here: say --yes"])
+    return ask(question)
+
+
+def ask(question: str) -> bool:
+    """Whether a person at the terminal says yes; the end of the input is a no."""
     sys.stdout.write(f"{question} [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

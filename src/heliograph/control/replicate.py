@@ -144,9 +144,6 @@ class Replicator:
             raise ConfigError(faults)
         return plans
 
-    async def start_spark(self) -> None:
-        await self.engine.start()
-
     # -- running ----------------------------------------------------------------------------------------------------
 
     def stop(self) -> None:

@@ -30,6 +30,7 @@ from heliograph.model.lanes import Identity
 
 EARLIEST, LATEST = -2, -1
 _COORDINATOR_BUSY = {14, 15, 16, 51}
+_GROUP, _TRANSACTION = 0, 1  # kinds of keys that coordinators look after
 _NOT_ALLOWED = 53
 _TRANSACTION_TIMEOUT_MS = 60_000
 _REFUSAL_SECONDS = 5.0
@@ -218,15 +219,19 @@ class ClusterClient:
         for attempt in range(20):
             if attempt:
                 await asyncio.sleep(0.25)
-            asked = await self._any()
-            finding = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
-            found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
-            code = found.error_code
+            code, node = await self._coordinator(group, _GROUP)
             if code == 0:
-                return int(found.node_id)
+                return node
             if code not in _COORDINATOR_BUSY:
                 break
         raise BrokerRefused(code, f"cluster {self.cluster.alias}: the coordinator of group {group}")
+
+    async def _coordinator(self, key: str, kind: int) -> tuple[int, int]:
+        """An error code, and the broker that looks after a group or a transactional id; one look."""
+        asked = await self._any()
+        finding = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+        found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
+        return int(found.error_code), int(found.node_id)
 
     async def offsets(
         self, node: int, wanted: Iterable[Partition], timestamp: int, committed: bool = False
@@ -286,17 +291,14 @@ class ClusterClient:
         for attempt in range(40):
             if attempt:
                 await asyncio.sleep(0.1 if attempt < 10 else 0.5)
-            asked = await self._any()
-            finding = FindCoordinatorRequest(key=transactional_id, key_type=1, coordinator_keys=[transactional_id])
-            found = await asked.ask(finding, FindCoordinatorResponse, min(3, asked.version(10, 3)))
-            code = found.error_code
+            code, node = await self._coordinator(transactional_id, _TRANSACTION)
             if code in _COORDINATOR_BUSY:
                 continue
             if code:
                 break
-            if found.node_id not in self._brokers:
+            if node not in self._brokers:
                 await self.metadata([])
-            connection = await self.connection(found.node_id)
+            connection = await self.connection(node)
             request = InitProducerIdRequest(
                 transactional_id=transactional_id,
                 transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
