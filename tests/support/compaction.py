@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from tests.support.topics import ANSWER_SECONDS, admin, ends, starts
+from tests.support.topics import ANSWER_SECONDS, ends, set_configs, starts
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, write
 
@@ -52,14 +51,8 @@ def _is_cleaned(bootstrap: str, topic: str) -> bool:
 
 def stop_cleaning(bootstrap: str, topic: str) -> None:
     """No record of the topic is old enough to be cleaned from now on."""
-    entries = [
-        ConfigEntry(name, _NEVER_MS, incremental_operation=AlterConfigOpType.SET)
-        for name in ("max.compaction.lag.ms", "min.compaction.lag.ms")
-    ]
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    client = admin(bootstrap)
-    for future in client.incremental_alter_configs([resource]).values():
-        future.result(ANSWER_SECONDS)
+    lags = ("max.compaction.lag.ms", "min.compaction.lag.ms")
+    set_configs(bootstrap, topic, dict.fromkeys(lags, _NEVER_MS))
 
 
 def count_records(bootstrap: str, topic: str, partition: int = 0) -> int:

@@ -190,7 +190,7 @@ def _name(process: psutil.Process | None) -> str:
 def _is_daemon(process: psutil.Process | None) -> bool:
     """Workers are forks of the daemon and have its command line."""
     try:
-        return process is not None and "pyspark.daemon" in process.cmdline()
+        return process is not None and not {"pyspark.daemon", "heliograph.spark.daemon"}.isdisjoint(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return False
 

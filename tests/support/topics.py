@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from tests.support.waiting import wait_until
 
@@ -47,6 +56,14 @@ def add_partitions(bootstrap: str, topic: str, total: int) -> None:
     client = admin(bootstrap)
     client.create_partitions([NewPartitions(topic, total)])[topic].result(ANSWER_SECONDS)
     wait_until(lambda: _led(client, topic) == total, f"all {total} partitions of {topic} have a leader")
+
+
+def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]
+    client = admin(bootstrap)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(ANSWER_SECONDS)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:

@@ -16,6 +16,7 @@ from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.replication.generations import LedgerBook, LedgerKey, ledger_partition
+from heliograph.wire.error_codes import describe
 from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.produce_codec import ProduceTopic, decode_produce, encode_produce
 from heliograph.wire.records import read_records
@@ -42,6 +43,8 @@ class TopicWriter:
         self.topic = topic
         self.topic_id = ""
         self.leaders: Mapping[int, Leader] = {}
+        self.trouble = ""
+        """What the last append met and tried again; a caller that gives up can say why."""
 
     async def learn(self) -> None:
         view = (await self._client.metadata([self.topic]))[self.topic]
@@ -64,7 +67,8 @@ class TopicWriter:
                     written |= await self._append_once(left)
                 except AccessRefused:
                     raise
-                except ConnectionLost:
+                except ConnectionLost as error:
+                    self.trouble = str(error)
                     self.leaders = {}
                 left = {partition: batch for partition, batch in left.items() if partition not in written}
                 if left:
@@ -89,6 +93,7 @@ class TopicWriter:
                 if part.error_code == 0:
                     written[part.partition] = part.base_offset
                 elif part.error_code in _RETRIABLE:
+                    self.trouble = describe(part.error_code)
                     self.leaders = {}
                 else:
                     needed = " (this needs WRITE on the topic)" if part.error_code == _NOT_ALLOWED else ""
@@ -113,6 +118,10 @@ class Ledger:
         self._writer = TopicWriter(client, LEDGER_TOPIC)
         self._positions: dict[int, int] = {}
         self._lock = asyncio.Lock()
+
+    @property
+    def trouble(self) -> str:
+        return self._writer.trouble
 
     async def refresh(self) -> LedgerBook:
         """Read to the end that the leaders have now; waits a little for partitions that have just been made or moved."""

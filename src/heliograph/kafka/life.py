@@ -98,6 +98,10 @@ class LaneLife:
             self._told = event
             self._events.append(event)
 
+    def pass_on(self, event: Event) -> None:
+        """An event that is not of this lane alone: its report takes it along."""
+        self._events.append(event)
+
     def take_events(self) -> list[Event]:
         """The events since the last call, for the task's report."""
         self._steps.tell_of_others()

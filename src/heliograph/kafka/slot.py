@@ -8,7 +8,6 @@ reports.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
+from heliograph.kafka.bookkeeping import Bookkeeper
 from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient, TopicView
 from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
@@ -28,12 +28,10 @@ from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
 from heliograph.model.policies import Policies
-from heliograph.replication.generations import EntryKey, encode_entry
 from heliograph.replication.throttle import Throttle
 
 _HOUSEKEEPING_SECONDS = 0.1
 _HELD_BACK_SECONDS = 2.0
-_LAST_WRITE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -125,8 +123,6 @@ class Slot:
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
-        self._written: dict[str, LedgerEntry] = {}
-        self._buried: set[EntryKey] = set()
         self._identities: dict[str, Identity] = {}
         self._identity_lock = asyncio.Lock()
         for lane in plan.lanes:
@@ -168,14 +164,16 @@ class Slot:
                 await writer.close()
 
     async def _carry(self) -> None:
+        books = Bookkeeper(self)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(life.live()) for life in self.lives.values()]
-            keeper = group.create_task(self._keep_house())
+            keepers = [
+                group.create_task(work) for work in (books.keep(), self._finish_lanes(), self._watch_held_back())
+            ]
             await asyncio.gather(*tasks)
-            keeper.cancel()
-        with contextlib.suppress(HeliographError, TimeoutError):  # the next attempt counts from an older entry
-            async with asyncio.timeout(_LAST_WRITE_SECONDS):
-                await self.write_ledger()
+            for keeper in keepers:
+                keeper.cancel()
+        await books.close()
 
     async def prepare(self) -> None:
         """Open what the lanes will need, so that a hand-over costs a few round trips and no connection."""
@@ -195,50 +193,17 @@ class Slot:
                 self.writer(rules, node).warm()
                 await target.connection(node)
 
-    async def _keep_house(self) -> None:
-        interval = self.plan.settings.ledger_interval_ms / 1000
-        loop = asyncio.get_running_loop()
-        written = looked = loop.time()
+    async def _finish_lanes(self) -> None:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             for life in self.lives.values():
                 if life.run.state is LaneState.FOLLOWING and life.run.is_finished():
                     life.finish()
-            if loop.time() - written >= interval:
-                written = loop.time()
-                with contextlib.suppress(HeliographError, TimeoutError):  # it is written again a second later
-                    await self.write_ledger()
-            if loop.time() - looked >= _HELD_BACK_SECONDS:
-                looked = loop.time()
-                await name_open_transactions(self)
 
-    async def write_ledger(self) -> None:
-        """Write the positions that moved since they were last written (P3.6)."""
-        now = wall_ms()
-        by_target: dict[str, list[LedgerEntry]] = {}
-        for key, life in self.lives.items():
-            run = life.run
-            entry = run.entry(now)
-            if entry is None or _same(self._written.get(key), entry):
-                continue
-            by_target.setdefault(self.plan.flows[run.lane.id.flow].target, []).append(entry)
-        for target, entries in by_target.items():
-            ledger = self.warm.ledger(self.plan.clusters[target])
-            records: list[tuple[EntryKey, bytes | None]] = [
-                (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in entries
-            ]
-            outlived = [key for entry in entries for key in self._outlived(ledger, entry)]
-            await ledger.write([*records, *((key, None) for key in outlived)], now)
-            self._buried.update(outlived)
-            for entry in entries:
-                self._written[entry.lane.key] = entry
-
-    def _outlived(self, ledger: Ledger, entry: LedgerEntry) -> list[EntryKey]:
-        """P1.1: older generations are taken out of the ledger once a newer one has an acknowledged record."""
-        if entry.source_next == entry.source_start:
-            return []
-        older = [EntryKey(entry.lane, number) for number in ledger.book.generations(entry.lane)]
-        return [key for key in older if key.generation < entry.generation and key not in self._buried]
+    async def _watch_held_back(self) -> None:
+        while True:
+            await asyncio.sleep(_HELD_BACK_SECONDS)
+            await name_open_transactions(self)
 
     async def identity(self, rules: FlowRules) -> Identity:
         """P8.2: one identity per attempt and flow, for the first generation of each compacted lane in it."""
@@ -341,12 +306,3 @@ def _held_back(producers: object) -> str:
     offset, time_ms, number = min(open_ones)
     moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
     return f"held back by producer {number} since {moment}: its transaction is open at offset {offset}"
-
-
-def _same(written: LedgerEntry | None, entry: LedgerEntry) -> bool:
-    return (
-        written is not None
-        and written.generation == entry.generation
-        and written.source_next == entry.source_next
-        and written.target_next == entry.target_next
-    )

@@ -34,6 +34,8 @@ class EventKind(StrEnum):
     """Another attempt carries the lane."""
     PARKED = "parked"
     """A lane stopped for a reason that no policy covers."""
+    LEDGER = "ledger"
+    """Positions are copied further but cannot be written down."""
     TROUBLE = "trouble"
     """A flow cannot be planned or a cluster does not answer."""
     RECOVERED = "recovered"

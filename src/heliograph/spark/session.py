@@ -59,6 +59,7 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
+        conf.set("spark.python.daemon.module", "heliograph.spark.daemon")
     with as_file(files("heliograph.spark") / "log4j2.properties") as quiet:
         options = (
             f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {settings.get('spark.driver.extraJavaOptions', '')}"

@@ -258,6 +258,13 @@ class Attempt:
     def life(self) -> Any:
         return self.lives[0]
 
+    def position(self) -> int:
+        """As the slot itself would write it down: between two awaits of its loop, where read and queued agree."""
+        if self._loop is None or not self._loop.is_running():
+            return int(self.life.run.position())
+        asked = asyncio.run_coroutine_threadsafe(_ask(self.life.run.position), self._loop)
+        return asked.result(WAIT_SECONDS)
+
     @property
     def records(self) -> int:
         return sum(life.run.counts.records for life in self.lives)
@@ -290,7 +297,7 @@ class Attempt:
         self.wait_for(lambda: self.records >= count, f"{count} records are acknowledged")
 
     def wait_for_position(self, offset: int) -> None:
-        self.wait_for(lambda: self.life.run.position() >= offset, f"everything before {offset} is copied")
+        self.wait_for(lambda: self.position() >= offset, f"everything before {offset} is copied")
 
     def wait_parked(self, text: str) -> None:
         def parked() -> bool:
@@ -309,6 +316,10 @@ def carry(opened: Opened, until: Mapping[str, int] | None = None, settings: Slot
     with Attempt(opened, settings, until=ends) as attempt:
         attempt.join()
         return attempt
+
+
+async def _ask(question: Callable[[], int]) -> int:
+    return question()
 
 
 def _chain(coroutine: Any) -> str:

@@ -6,13 +6,11 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
 from heliograph.kafka.slot import wall_ms
 from heliograph.model.lanes import Guard, LaneState
 from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
 from tests.support.clusters import ClusterFactory
-from tests.support.topics import admin, create_topic, ends
+from tests.support.topics import create_topic, ends, set_configs
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, producer, samples, send, write, write_old_records, write_single_record_batches
 
@@ -27,11 +25,7 @@ def with_limit(opened: Opened, max_batch_bytes: int) -> Opened:
 
 
 def set_limit(mirror: Mirror, size: int) -> None:
-    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    client = admin(mirror.target)
-    resource = ConfigResource(ResourceType.TOPIC, mirror.remote, incremental_configs=[entry])
-    for future in client.incremental_alter_configs([resource]).values():
-        future.result(30)
+    set_configs(mirror.target, mirror.remote, {"max.message.bytes": str(size)})
     time.sleep(0.3)
 
 
