@@ -44,6 +44,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 jars: java setup
 	@$(BIN)/python -m heliograph.embedded.jars
+	@$(BIN)/python -m heliograph.spark.prepare || true # without it Spark starts as ever, two seconds later
 
 lint: setup
 	$(BIN)/ruff format --check --quiet .

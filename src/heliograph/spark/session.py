@@ -18,6 +18,7 @@ from pyspark import SparkConf, SparkContext, accumulators
 
 import heliograph
 from heliograph.errors import SetupError
+from heliograph.spark.class_archive import archive_option
 from heliograph.spark.java import java_environment
 
 _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
@@ -61,9 +62,9 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
         conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
         conf.set("spark.python.daemon.module", "heliograph.spark.daemon")
     with as_file(files("heliograph.spark") / "log4j2.properties") as quiet:
-        options = (
-            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {settings.get('spark.driver.extraJavaOptions', '')}"
-        )
+        own = settings.get("spark.driver.extraJavaOptions", "")
+        archive = "" if "Archive" in own else archive_option()
+        options = f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {archive} {own}"
         conf.set("spark.driver.extraJavaOptions", options.strip())
         try:
             with _stderr_to(log):
@@ -80,6 +81,17 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
 def stop_session(context: SparkContext) -> None:
     with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped
         context.stop()
+    forget_session()
+
+
+def end_session(context: SparkContext) -> None:
+    """As `stop_session`, but wait for the JVM, however long it takes over its end."""
+    gateway = context._gateway
+    assert gateway is not None  # noqa: S101  a context has one
+    context.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
     forget_session()
 
 
