@@ -21,7 +21,7 @@ from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions, Summary
-from heliograph.control.security import certificate_warnings, read_stores
+from heliograph.control.security import read_stores
 from heliograph.errors import ClusterUnreachable, ConfigError
 from heliograph.replication.findings import Finding, has_failed
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
@@ -127,12 +127,12 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         spark.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         plans, findings = await _plan_and_check(replicator)
-        for warning in await certificate_warnings(settings, replicator.clock.now_ms()):
-            _log.warning("%s", warning)
         _announce(plans, replicator)
         if dry_run or options.until_caught_up:
             _refuse_unreachable(replicator)
         if dry_run:
+            for sentence in await replicator.certificates.look_once():
+                _log.warning("%s", sentence)
             return 1 if has_failed(findings) else 0
     except BaseException:
         if spark is not None:

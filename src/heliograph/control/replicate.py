@@ -19,6 +19,7 @@ from typing import Any
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.board import Board
+from heliograph.control.certificate_watch import CertificateWatch
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
@@ -102,6 +103,7 @@ class Replicator:
             FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed, self.events.tell)
             for flow in flows
         ]
+        self.certificates = CertificateWatch(flows, settings.path, self._warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
         for watch in self.watches:
             watch.reset = options.reset
@@ -174,6 +176,7 @@ class Replicator:
             asyncio.create_task(self._every_second(conductor, each_second)),
             asyncio.create_task(self._tell_others()),
             asyncio.create_task(self.events.write_forever()),
+            asyncio.create_task(self.certificates.watch(self.events.tell)),
             *(asyncio.create_task(watch.watch()) for watch in self.watches),
             *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
         ]

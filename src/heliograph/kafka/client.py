@@ -125,7 +125,7 @@ class ClusterClient:
                 return connection
         last: Exception | None = None
         known = [(host, port) for host, port in self._brokers.values()]
-        for host, port in [*map(_address, self.cluster.bootstrap), *known]:
+        for host, port in [*map(address_of, self.cluster.bootstrap), *known]:
             try:
                 connection = await self._open((host, port), min(self.timeout_s, 5.0))
             except ConnectionLost as error:
@@ -315,7 +315,7 @@ class ClusterClient:
         raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}{needed}")
 
 
-def _address(text: str) -> tuple[str, int]:
+def address_of(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 

@@ -77,7 +77,7 @@ class Connection:
         name = f"{host}:{port}"
         sock: socket.socket | None = None
         try:
-            sock = await _connected(host, port, timeout_s, buffers)
+            sock = await connected(host, port, timeout_s, buffers)
             if security.tls is not None:
                 async with asyncio.timeout(timeout_s):
                     sock = await shake_hands(sock, host, security.tls)
@@ -251,11 +251,6 @@ class Connection:
         self.close()
         return ConnectionLost(f"{self.name}: {reason}")
 
-    @property
-    def certificate(self) -> bytes | None:
-        """The broker's, as DER; None without TLS."""
-        return self._sock.getpeercert(True) if isinstance(self._sock, ssl.SSLSocket) else None
-
     def close(self) -> None:
         if self.closed:
             return
@@ -269,7 +264,7 @@ class Connection:
             _wake(waiter)  # it finds the socket closed
 
 
-async def _connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
+async def connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
     """A socket to the first of the host's addresses that answers."""
     loop = asyncio.get_running_loop()
     # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.

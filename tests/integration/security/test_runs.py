@@ -15,14 +15,10 @@ from tests.support.certificates import PASSWORD
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import command, flow_file, run_to_the_end, status, status_when_following, word
-from tests.support.secured import LOGIN_PASSWORD, SECRETS, Secured, in_file, quoted
+from tests.support.secured import LOGIN_PASSWORD, SECRETS, Secured, in_file, prefixed, quoted
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
-
-
-def prefixed(alias: str, keys: dict[str, str]) -> dict[str, str]:
-    return {f"{alias}.{name}": in_file(value) for name, value in keys.items()}
 
 
 def hidden_keys(secured: Secured, folder: Path) -> dict[str, str]:
