@@ -60,6 +60,7 @@ class Connection:
         self._waiters: set[asyncio.Future[None]] = set()
         self.is_receiving = False
         """The first byte of a frame has come: who closes now throws an answer away."""
+        self._used = self._loop.time()
         self.name = name
         self.versions: dict[int, tuple[int, int]] = {}
         self.closed = False
@@ -169,7 +170,12 @@ class Connection:
         except asyncio.CancelledError:
             self.close()  # the answer of a cancelled request would be taken for the next one's
             raise
+        self._used = self._loop.time()
         return answer
+
+    def is_idle(self, seconds: float) -> bool:
+        """Nothing was asked on it for so long: the broker may have closed it, and only the next question would tell."""
+        return not self._lock.locked() and self._loop.time() - self._used >= seconds
 
     def granted(self) -> Buffers:
         """What the system made of the buffers that were asked for."""

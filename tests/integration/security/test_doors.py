@@ -221,6 +221,22 @@ def test_a_connection_logs_in_again_before_its_login_ends(secured: Secured) -> N
     asyncio.run(story())
 
 
+def test_a_connection_that_nobody_used_for_long_is_dialled_anew(secured: Secured) -> None:
+    """A broker closes what is idle, and nobody would notice before the next question failed."""
+
+    async def story(idle_s: float) -> bool:
+        client = ClusterClient(secured.through("TLS", secured.client_certificate()), idle_s=idle_s)
+        try:
+            first = await client.connection(1)
+            assert await client.metadata([]) == {}
+            return await client.connection(1) is first
+        finally:
+            client.close()
+
+    assert asyncio.run(story(idle_s=60))
+    assert not asyncio.run(story(idle_s=0))
+
+
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
 def test_stores_that_cannot_be_read_say_why(secured: Secured, tmp_path: Path, kind: str) -> None:
     whole = Path(secured.certificates.key_store("broker", kind))
