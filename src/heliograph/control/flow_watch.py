@@ -75,8 +75,8 @@ class FlowWatch:
     async def discover(self) -> FlowPlan:
         """Both sides as they are now; SetupError while a MirrorMaker 2 carries the flow."""
         if self.opened is None:
-            await check_brokers(self.settings.source, is_target=False)
-            await check_brokers(self.settings.target, is_target=True)
+            await check_brokers(self._warm.client(self.settings.source), is_target=False)
+            await check_brokers(self._warm.client(self.settings.target), is_target=True)
         await asyncio.to_thread(check_files, self.settings)
         plan = await asyncio.to_thread(self.planner.discover)
         if self.settings.flow.trial:
@@ -86,7 +86,7 @@ class FlowWatch:
         alive = await live_mirrormaker(self.settings, progress, target)
         if alive.refusal:
             raise SetupError(alive.refusal)
-        return replace(plan, progress=progress)
+        return replace(plan, progress=progress, lookalikes=alive.lookalikes)
 
     def _wish(self) -> Wish:
         self._settled.update(self.opened.entries if self.opened is not None else ())
@@ -154,6 +154,14 @@ class FlowWatch:
             if held and not self.tenure.is_mine:
                 self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
                 on_lost()
+
+    def expect(self, error: Exception) -> None:
+        """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""
+        self.trouble, self.trouble_since_ms = str(error), self._clock.now_ms()
+
+    def tell_trouble(self) -> None:
+        if self.trouble:
+            self._say(EventKind.TROUBLE, self.trouble)
 
     def fail(self, error: Exception) -> None:
         self._settle(str(error))

@@ -57,6 +57,8 @@ class FlowPlan:
     """The target's topics that may hold MirrorMaker 2's stored progress."""
     progress: Progress = field(default_factory=Progress)
     """What they hold of this flow, once it was read."""
+    lookalikes: tuple[str, ...] = ()
+    """Connectors on the target that may be a MirrorMaker 2 for this flow under another name."""
 
     @property
     def name(self) -> str:
