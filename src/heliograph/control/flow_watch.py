@@ -15,6 +15,7 @@ from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
+from heliograph.kafka.grants import TOPIC_REFUSED
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
@@ -78,7 +79,7 @@ class FlowWatch:
             await check_brokers(self._warm.client(self.settings.source), is_target=False)
             await check_brokers(self._warm.client(self.settings.target), is_target=True)
         await asyncio.to_thread(check_files, self.settings)
-        plan = await asyncio.to_thread(self.planner.discover)
+        plan = await self._with_hidden(await asyncio.to_thread(self.planner.discover))
         if self.settings.flow.trial:
             return plan
         target = self._warm.client(self.settings.target)
@@ -87,6 +88,15 @@ class FlowWatch:
         if alive.refusal:
             raise SetupError(alive.refusal)
         return replace(plan, progress=progress, lookalikes=alive.lookalikes)
+
+    async def _with_hidden(self, plan: FlowPlan) -> FlowPlan:
+        """A topic that may no longer be seen is not gone: its lanes stay, and say which permission they need."""
+        if self.opened is None:
+            return plan
+        before = self.opened.plan
+        unseen = before.topics.keys() - plan.topics.keys()
+        views = await self._warm.client(self.settings.source).metadata(unseen) if unseen else {}
+        return plan.keeping(before, {name for name, view in views.items() if view.error == TOPIC_REFUSED})
 
     def _wish(self) -> Wish:
         self._settled.update(self.opened.entries if self.opened is not None else ())
