@@ -51,10 +51,12 @@ class AccessRefused(ConnectionLost):
 class BrokerRefused(HeliographError):
     """A broker answered with an error code."""
 
-    def __init__(self, code: int, what: str) -> None:
+    def __init__(self, code: int, what: str, advice: str = "") -> None:
         super().__init__(f"{what}: error {code}")
         self.code = code
         self.what = what
+        self.advice = advice
+        """What a person must do, as a permission to grant; empty where time or another try may help."""
 
 
 class LaneParked(HeliographError):

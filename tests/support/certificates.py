@@ -53,6 +53,12 @@ class Certificates:
             (self.folder / f"{entry.alias}.pem").write_text(_pem(entry))
             (self.folder / f"{entry.alias}.crt").write_text(pem_of(CERTIFICATE, entry.chain[:1]))
 
+    def make_brief(self, alias: str, seconds: int) -> str:
+        """The PEM file of a certificate that is made now and ends after so many seconds; keytool itself counts in days."""
+        self.make(alias, "-startdate", f"-1d+{seconds}S", "-validity", "1")
+        self.write_files()
+        return self.pem(alias)
+
     def key_store(self, alias: str, kind: str) -> str:
         path = self.folder / f"{alias}.{kind}"
         if not path.exists():

@@ -116,6 +116,12 @@ class GuardedCluster(EmbeddedCluster):
         made = client.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])
         made[name].result(ANSWER_SECONDS)
 
+    def delete_topic(self, name: str) -> None:
+        """Gone when this returns."""
+        client = AdminClient(self.root)
+        client.delete_topics([name])[name].result(ANSWER_SECONDS)
+        wait_until(lambda: name not in client.list_topics(timeout=ANSWER_SECONDS).topics, f"{name} is gone")
+
     def write(self, topic: str, count: int) -> None:
         producer = Producer(self.root)
         for number in range(count):

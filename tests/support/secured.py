@@ -94,6 +94,11 @@ def in_file(value: str) -> str:
     return value.replace("\\", "\\\\")
 
 
+def prefixed(alias: str, keys: dict[str, str]) -> dict[str, str]:
+    """Keys of one cluster as lines of a properties file."""
+    return {f"{alias}.{name}": in_file(value) for name, value in keys.items()}
+
+
 @contextmanager
 def secured_cluster(folder: Path) -> Iterator[Secured]:
     certificates = make_certificates(folder)

@@ -14,7 +14,8 @@ from typing import Any
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
-from heliograph.operations.check import check
+from heliograph.kafka.slot import Warm
+from heliograph.operations.check import check, quick_check
 from heliograph.replication.findings import Finding, Level, has_failed
 
 _log = logging.getLogger("heliograph.check")
@@ -77,19 +78,23 @@ def _counts(findings: Sequence[Finding]) -> dict[str, int]:
     }
 
 
-async def check_at_start(settings: Settings) -> list[Finding]:
-    """The quick part, for `run`: what is not PASS goes to the log. It decides nothing: every FAIL has its own way to wait."""
+async def check_at_start(settings: Settings, warm: Warm) -> list[Finding]:
+    """The quick part, for `run`. It decides nothing: every FAIL has its own way to wait, or to refuse the start."""
     try:
         async with asyncio.timeout(_AT_RUN_SECONDS):
-            findings = await check(settings, Clock().now_ms, deep=False)
+            return await quick_check(settings, Clock().now_ms, warm)
     except TimeoutError:
         _log.warning("the check at the start was not done within %g s: see `heliograph check FILE`", _AT_RUN_SECONDS)
-        return []
     except Exception as error:  # noqa: BLE001  the outermost loop of a part: a check that breaks must not keep a run from starting
         _log.warning("the check at the start broke: %r", error)
-        return []
+    return []
+
+
+def log_findings(findings: Sequence[Finding], said: Sequence[str] = ()) -> None:
+    """What is not PASS, for the log of a run; what only repeats a sentence that was `said` is left out."""
     for finding in findings:
+        if any(sentence in finding.sentence for sentence in said):
+            continue
         level = {Level.PASS: logging.DEBUG, Level.WARN: logging.WARNING, Level.FAIL: logging.ERROR}[finding.level]
         advice = f" ({finding.advice})" if finding.advice else ""
         _log.log(level, "check: %s: %s%s", finding.subject, finding.sentence, advice)
-    return findings

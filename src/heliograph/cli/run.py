@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from heliograph.cli.check import check_at_start
+from heliograph.cli.check import check_at_start, log_findings
 from heliograph.cli.logs import add_log_options, set_up_logs
 from heliograph.cli.questions import confirmed
 from heliograph.cli.words import count, size
@@ -21,9 +21,10 @@ from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions, Summary
-from heliograph.control.security import certificate_warnings, read_stores
-from heliograph.errors import ClusterUnreachable, ConfigError
-from heliograph.replication.findings import Finding, has_failed
+from heliograph.control.security import read_stores
+from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, SetupError
+from heliograph.replication.findings import Finding, Level, has_failed
+from heliograph.replication.other_writers import mirror_maker_finding
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
 
 _log = logging.getLogger("heliograph.run")
@@ -126,13 +127,13 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         spark = asyncio.create_task(replicator.engine.start())
         spark.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
-        plans, findings = await _plan_and_check(replicator)
-        for warning in await certificate_warnings(settings, replicator.clock.now_ms()):
-            _log.warning("%s", warning)
+        plans, findings = await _plan_and_check(replicator, dry_run)
         _announce(plans, replicator)
         if dry_run or options.until_caught_up:
             _refuse_unreachable(replicator)
         if dry_run:
+            for sentence in await replicator.certificates.look_once():
+                _log.warning("%s", sentence)
             return 1 if has_failed(findings) else 0
     except BaseException:
         if spark is not None:
@@ -150,15 +151,29 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
     return _conclude(summary, options.until_caught_up)
 
 
-async def _plan_and_check(replicator: Replicator) -> tuple[list[FlowPlan], list[Finding]]:
-    """Both at once. The check names all that is missing, also where the plan stops at the first refusal."""
+async def _plan_and_check(replicator: Replicator, dry_run: bool) -> tuple[list[FlowPlan], list[Finding]]:
+    """Both at once. A refused start says one sentence; a dry run, which is there to tell, also what else fails."""
     flows = tuple(watch.settings for watch in replicator.watches)
-    checking = asyncio.create_task(check_at_start(replace(replicator.settings, flows=flows)))
+    checking = asyncio.create_task(check_at_start(replace(replicator.settings, flows=flows), replicator.warm))
     try:
         plans = await replicator.plan()
-    finally:
-        findings = await checking
+    except BaseException as error:
+        if dry_run:
+            log_findings([finding for finding in await checking if finding.level is Level.FAIL], [str(error)])
+        checking.cancel()
+        if isinstance(error, BrokerRefused) and not dry_run:
+            file = replicator.settings.path
+            raise SetupError(f"{error}; `heliograph check {file}` says what else is missing") from error
+        raise
+    findings = [*await checking, *(_lookalikes(plan) for plan in plans)]
+    log_findings(findings, [watch.trouble for watch in replicator.watches if watch.trouble])
     return plans, findings
+
+
+def _lookalikes(plan: FlowPlan) -> Finding:
+    """A MirrorMaker 2 that is known to carry a flow refuses its plan; here is one that may."""
+    flow = plan.settings.flow
+    return mirror_maker_finding((flow.source, flow.target), "", plan.lookalikes)
 
 
 def _refuse_unreachable(replicator: Replicator) -> None:

@@ -15,6 +15,7 @@ from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
+from heliograph.kafka.grants import TOPIC_REFUSED
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
@@ -75,10 +76,10 @@ class FlowWatch:
     async def discover(self) -> FlowPlan:
         """Both sides as they are now; SetupError while a MirrorMaker 2 carries the flow."""
         if self.opened is None:
-            await check_brokers(self.settings.source, is_target=False)
-            await check_brokers(self.settings.target, is_target=True)
+            await check_brokers(self._warm.client(self.settings.source), is_target=False)
+            await check_brokers(self._warm.client(self.settings.target), is_target=True)
         await asyncio.to_thread(check_files, self.settings)
-        plan = await asyncio.to_thread(self.planner.discover)
+        plan = await self._with_hidden(await asyncio.to_thread(self.planner.discover))
         if self.settings.flow.trial:
             return plan
         target = self._warm.client(self.settings.target)
@@ -86,7 +87,16 @@ class FlowWatch:
         alive = await live_mirrormaker(self.settings, progress, target)
         if alive.refusal:
             raise SetupError(alive.refusal)
-        return replace(plan, progress=progress)
+        return replace(plan, progress=progress, lookalikes=alive.lookalikes)
+
+    async def _with_hidden(self, plan: FlowPlan) -> FlowPlan:
+        """A topic that may no longer be seen is not gone: its lanes stay, and say which permission they need."""
+        if self.opened is None:
+            return plan
+        before = self.opened.plan
+        unseen = before.topics.keys() - plan.topics.keys()
+        views = await self._warm.client(self.settings.source).metadata(unseen) if unseen else {}
+        return plan.keeping(before, {name for name, view in views.items() if view.error == TOPIC_REFUSED})
 
     def _wish(self) -> Wish:
         self._settled.update(self.opened.entries if self.opened is not None else ())
@@ -154,6 +164,14 @@ class FlowWatch:
             if held and not self.tenure.is_mine:
                 self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
                 on_lost()
+
+    def expect(self, error: Exception) -> None:
+        """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""
+        self.trouble, self.trouble_since_ms = str(error), self._clock.now_ms()
+
+    def tell_trouble(self) -> None:
+        if self.trouble:
+            self._say(EventKind.TROUBLE, self.trouble)
 
     def fail(self, error: Exception) -> None:
         self._settle(str(error))

@@ -6,7 +6,7 @@ generations are opened in control/opening.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
@@ -57,10 +57,29 @@ class FlowPlan:
     """The target's topics that may hold MirrorMaker 2's stored progress."""
     progress: Progress = field(default_factory=Progress)
     """What they hold of this flow, once it was read."""
+    lookalikes: tuple[str, ...] = ()
+    """Connectors on the target that may be a MirrorMaker 2 for this flow under another name."""
 
     @property
     def name(self) -> str:
         return self.settings.flow.name
+
+    def keeping(self, before: FlowPlan, hidden: Collection[str]) -> FlowPlan:
+        """With these topics as an earlier plan had them."""
+        if not hidden:
+            return self
+        return replace(
+            self,
+            topics={**self.topics, **{name: before.topics[name] for name in hidden}},
+            remote={**self.remote, **{name: before.remote[name] for name in hidden}},
+            lanes=(*self.lanes, *(lane for lane in before.lanes if lane.id.topic in hidden)),
+            starts={**_of(hidden, before.starts), **self.starts},
+            ends={**_of(hidden, before.ends), **self.ends},
+        )
+
+
+def _of(topics: Collection[str], offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+    return {name: offset for name, offset in offsets.items() if name[0] in topics}
 
 
 class FlowPlanner:

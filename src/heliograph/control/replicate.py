@@ -19,6 +19,7 @@ from typing import Any
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.board import Board
+from heliograph.control.certificate_watch import CertificateWatch
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
@@ -90,24 +91,25 @@ class Replicator:
         self._sockets: set[str] = set()
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
-        self._warm = Warm()
+        self.warm = Warm()
         flows = [
             replace(flow, flow=replace(flow.flow, trial=options.trial))
             for flow in settings.flows
             if not options.clusters or flow.flow.target in options.clusters
         ]
         targets = {flow.flow.name: flow.target for flow in flows}
-        self.events = EventLog(self._warm, targets, self.clock.now_ms)
+        self.events = EventLog(self.warm, targets, self.clock.now_ms)
         self.watches = [
-            FlowWatch(flow, self.settings.engine, self._warm, self._me, self._lanes_changed, self.events.tell)
+            FlowWatch(flow, self.settings.engine, self.warm, self._me, self._lanes_changed, self.events.tell)
             for flow in flows
         ]
+        self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
         for watch in self.watches:
             watch.reset = options.reset
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
-        self._telemetry = TelemetryWriter(self._warm)
+        self._telemetry = TelemetryWriter(self.warm)
         self._stop = asyncio.Event()
         self._done: set[str] = set()
         self._loads: dict[LaneId, float] = {}
@@ -132,11 +134,11 @@ class Replicator:
                 case ConfigError():
                     faults.extend(result.faults)
                 case ClusterUnreachable() | BrokersUnsupported():
-                    watch.fail(result)
+                    watch.expect(result)
                 case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found):
                     raise result  # with other flows to carry, they need not wait until a person has acted
                 case ConnectionLost():
-                    watch.fail(result)
+                    watch.expect(result)
                 case BaseException():
                     raise result
         faults += remote_conflicts(_writers(plans))
@@ -164,6 +166,7 @@ class Replicator:
         by_name = {plan.name: plan for plan in plans}
         spark = asyncio.create_task(self.engine.start())
         for watch in self.watches:
+            watch.tell_trouble()
             if watch.name in by_name:
                 try:
                     await watch.open(by_name[watch.name])
@@ -174,6 +177,7 @@ class Replicator:
             asyncio.create_task(self._every_second(conductor, each_second)),
             asyncio.create_task(self._tell_others()),
             asyncio.create_task(self.events.write_forever()),
+            asyncio.create_task(self.certificates.watch(self.events.tell)),
             *(asyncio.create_task(watch.watch()) for watch in self.watches),
             *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
         ]
@@ -209,7 +213,7 @@ class Replicator:
         """Let go of every connection: at the end of a run, and where only a plan was asked for."""
         for watch in self.watches:
             watch.close()
-        self._warm.close()
+        self.warm.close()
 
     async def _leave(self) -> None:
         for event in self.board.take_events():

@@ -1,18 +1,15 @@
-"""A file's security made ready for a run: stores read once, certificates that end soon named.
+"""A file's security made ready for a run: stores read once.
 
 The driver reads key and trust stores, so that executors on other hosts need no file.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.errors import SetupError
-from heliograph.kafka.certificates import expiring_certificates
 from heliograph.kafka.keystores import carried
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import Security
@@ -43,13 +40,3 @@ def _with(flow: FlowSettings, ready: _Ready) -> FlowSettings:
         source_admin=ready(flow.source_admin),
         target_admin=ready(flow.target_admin),
     )
-
-
-async def certificate_warnings(settings: Settings, now_ms: int) -> list[str]:
-    """Sentences about certificates that end within a week, on both sides of every flow, each once."""
-    clusters = dict.fromkeys(
-        cluster for f in settings.flows for cluster in (f.source, f.target, f.source_admin, f.target_admin)
-    )
-    now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    found = await asyncio.gather(*(expiring_certificates(cluster, now) for cluster in clusters))
-    return list(dict.fromkeys(sentence for sentences in found for sentence in sentences))

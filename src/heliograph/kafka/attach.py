@@ -13,6 +13,7 @@ from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, Pro
 from heliograph.kafka.coalesce import Coalescer
 from heliograph.kafka.lane import Start
 from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.kafka.refusals import topic_refused
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.attach import (
     Ahead,
@@ -32,7 +33,6 @@ from heliograph.replication.attach import (
     next_by_headers,
     next_in_sequence,
 )
-from heliograph.wire.error_codes import describe
 from heliograph.wire.rebuild import record_at
 from heliograph.wire.record_batch import BatchHeader, walk
 
@@ -152,7 +152,8 @@ class Attacher:
         if view is None or view.error in _MISSING_TOPIC:
             raise LaneParked(f"{where}: the topic does not exist")
         if view.error:
-            raise BrokerRefused(view.error, where)
+            needs = "READ" if client is self._source else "READ and WRITE"
+            raise topic_refused(view.error, where, needs, topic, client.cluster.alias)
         if view.topic_id != topic_id:
             raise TopicReplaced(f"{where}: the topic was deleted and created again", client is self._source)
         leader = view.leaders.get(partition)
@@ -184,7 +185,8 @@ class Attacher:
         found = await self._producers[log.node].get((log.topic, log.partition))
         if not isinstance(found, dict):
             code = found if isinstance(found, int) else 6
-            raise BrokerRefused(code, f"{log.topic}-{log.partition}: {describe(code)}")
+            where = f"cluster {self._target.cluster.alias}, {log.topic}-{log.partition}"
+            raise topic_refused(code, where, "READ", log.topic, self._target.cluster.alias)
         state = found.get(entry.identity.producer_id)
         if not isinstance(state, ProducerState):
             return None

@@ -34,6 +34,8 @@ _GROUP, _TRANSACTION = 0, 1  # kinds of keys that coordinators look after
 _NOT_ALLOWED = 53
 _TRANSACTION_TIMEOUT_MS = 60_000
 _REFUSAL_SECONDS = 5.0
+_IDLE_SECONDS = 240.0
+"""Brokers close what is idle for ten minutes (connections.max.idle.ms), what stands between may do it sooner."""
 
 Partition = tuple[str, int]
 
@@ -67,9 +69,10 @@ class ProducerState:
 class ClusterClient:
     """Asks one cluster. Lives in one asyncio loop; opens nothing before the first question."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float = 10.0) -> None:
+    def __init__(self, cluster: Cluster, timeout_s: float = 10.0, idle_s: float = _IDLE_SECONDS) -> None:
         self.cluster = cluster
         self.timeout_s = timeout_s
+        self._idle_s = idle_s
         self.cluster_id = ""
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
@@ -91,7 +94,7 @@ class ClusterClient:
         lock = self._opening.setdefault(key, asyncio.Lock())
         async with lock:
             kept = self._connections.get(key)
-            if kept is not None and not kept.closed:
+            if kept is not None and self._is_good(kept):
                 return kept
             return self._keep(key, await self.dial(node))
 
@@ -121,11 +124,11 @@ class ClusterClient:
 
     async def _kept_or_bootstrap(self) -> Connection:
         for (_, purpose), connection in self._connections.items():
-            if purpose in ("ask", "bootstrap") and not connection.closed:
+            if purpose in ("ask", "bootstrap") and self._is_good(connection):
                 return connection
         last: Exception | None = None
         known = [(host, port) for host, port in self._brokers.values()]
-        for host, port in [*map(_address, self.cluster.bootstrap), *known]:
+        for host, port in [*map(address_of, self.cluster.bootstrap), *known]:
             try:
                 connection = await self._open((host, port), min(self.timeout_s, 5.0))
             except ConnectionLost as error:
@@ -137,6 +140,11 @@ class ClusterClient:
         raise ClusterUnreachable(
             f"cluster {self.cluster.alias} is unreachable at {', '.join(self.cluster.bootstrap)}: {last}"
         )
+
+    def _is_good(self, kept: Connection) -> bool:
+        if kept.is_idle(self._idle_s):
+            kept.close()
+        return not kept.closed
 
     def _keep(self, key: tuple[int, str], connection: Connection) -> Connection:
         if self._closed:
@@ -315,7 +323,7 @@ class ClusterClient:
         raise BrokerRefused(code, f"cluster {self.cluster.alias}: InitProducerId for {transactional_id}{needed}")
 
 
-def _address(text: str) -> tuple[str, int]:
+def address_of(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 

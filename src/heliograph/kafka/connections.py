@@ -60,6 +60,7 @@ class Connection:
         self._waiters: set[asyncio.Future[None]] = set()
         self.is_receiving = False
         """The first byte of a frame has come: who closes now throws an answer away."""
+        self._used = self._loop.time()
         self.name = name
         self.versions: dict[int, tuple[int, int]] = {}
         self.closed = False
@@ -77,7 +78,7 @@ class Connection:
         name = f"{host}:{port}"
         sock: socket.socket | None = None
         try:
-            sock = await _connected(host, port, timeout_s, buffers)
+            sock = await connected(host, port, timeout_s, buffers)
             if security.tls is not None:
                 async with asyncio.timeout(timeout_s):
                     sock = await shake_hands(sock, host, security.tls)
@@ -169,7 +170,12 @@ class Connection:
         except asyncio.CancelledError:
             self.close()  # the answer of a cancelled request would be taken for the next one's
             raise
+        self._used = self._loop.time()
         return answer
+
+    def is_idle(self, seconds: float) -> bool:
+        """Nothing was asked on it for so long: the broker may have closed it, and only the next question would tell."""
+        return not self._lock.locked() and self._loop.time() - self._used >= seconds
 
     def granted(self) -> Buffers:
         """What the system made of the buffers that were asked for."""
@@ -251,11 +257,6 @@ class Connection:
         self.close()
         return ConnectionLost(f"{self.name}: {reason}")
 
-    @property
-    def certificate(self) -> bytes | None:
-        """The broker's, as DER; None without TLS."""
-        return self._sock.getpeercert(True) if isinstance(self._sock, ssl.SSLSocket) else None
-
     def close(self) -> None:
         if self.closed:
             return
@@ -269,7 +270,7 @@ class Connection:
             _wake(waiter)  # it finds the socket closed
 
 
-async def _connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
+async def connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
     """A socket to the first of the host's addresses that answers."""
     loop = asyncio.get_running_loop()
     # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.

@@ -142,6 +142,8 @@ class LaneLife:
                 await self._steps.carry_out(self._settle(error, entry), str(error))
             case NewerGeneration() | NotCountable():
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
+            case BrokerRefused() if error.advice:
+                await self.park(EventKind.PARKED, f"{error.what}: {describe(error.code)}", error.advice)
             case BrokerRefused():
                 await self.pause(LaneState.WAITING, f"{error.what}: {describe(error.code)}")
             case ClusterUnreachable() | ConnectionLost() if not isinstance(error, AccessRefused):

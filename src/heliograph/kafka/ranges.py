@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heliograph.errors import BrokerRefused, ConnectionLost
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID
+from heliograph.kafka.refusals import topic_refused
 from heliograph.wire.aborted import CommittedView
 from heliograph.wire.fetch_codec import (
     FetchedPartition,
@@ -25,7 +26,6 @@ from heliograph.wire.record_batch import BatchHeader, walk
 
 _CHUNK_BYTES = 4 << 20
 FETCH_API = 1
-_NOT_ALLOWED = 29
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ async def fetch_once(
         raise ConnectionLost(f"{what}: the answer is empty")
     fetched = result.partitions[0]
     if fetched.error_code:
-        needed = " (this needs READ on the topic)" if fetched.error_code == _NOT_ALLOWED else ""
-        raise BrokerRefused(fetched.error_code, what + needed)
+        raise topic_refused(fetched.error_code, what, "READ", log.topic, client.cluster.alias)
     return answer, fetched
 
 

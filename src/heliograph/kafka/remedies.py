@@ -14,6 +14,7 @@ from heliograph.kafka.lane import Failure
 from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.model.events import EventKind
 from heliograph.model.lanes import Guard, LaneState
+from heliograph.replication.permissions import missing_on_topic, missing_to_write
 from heliograph.replication.policies import RECORD_CODES
 from heliograph.replication.reactions import Action, react
 
@@ -77,7 +78,19 @@ class Remedies:
             case "record" if failure.offset >= 0:
                 await self._steps.bad_record(failure.code or 0, failure.offset, failure.message)
             case _:
-                await self._life.park(EventKind.PARKED, failure.message)
+                await self._park(failure)
+
+    async def _park(self, failure: Failure) -> None:
+        """With the permission that is missing, where it is one."""
+        lane = self._run.lane
+        if failure.finding:
+            missing = missing_on_topic(failure.code, "READ", lane.id.topic, lane.source)
+        else:
+            missing = missing_to_write(failure.code, lane.remote_topic, lane.target)
+        if missing is None:
+            await self._life.park(EventKind.PARKED, failure.message)
+        else:
+            await self._life.park(EventKind.PARKED, f"{failure.message} (this needs {missing})", missing.advice)
 
     # -- by code ----------------------------------------------------------------------------------------------------
 
@@ -122,7 +135,7 @@ class Remedies:
     async def _act(self, action: Action, failure: Failure, tries: int) -> None:
         match action:
             case Action.PARK:
-                await self._life.park(EventKind.PARKED, failure.message)
+                await self._park(failure)
             case Action.CHECK_LEDGER:
                 await self._check_ledger(failure)
             case Action.ATTACH | Action.NO_STATE | Action.TOPIC_CHANGED:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heliograph.errors import BrokerRefused, LaneParked
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.refusals import topic_refused
 from heliograph.model.lanes import Lane
 from heliograph.replication.tail import LookFurther, SourceRecord, Stopped, Tail, Unlike, find_end, mark
 from heliograph.wire.error_codes import describe
@@ -142,7 +143,8 @@ async def _side(client: ClusterClient, topic: str, topic_id: str, partition: int
     view = (await client.metadata([topic]))[topic]
     leader = view.leaders.get(partition)
     if view.error or leader is None or leader.node < 0:
-        raise BrokerRefused(view.error or 5, f"{where}: {describe(view.error or 5)}")
+        what = f"{where}: {describe(view.error or 5)}"
+        raise topic_refused(view.error or 5, what, "READ", topic, client.cluster.alias)
     if view.topic_id != topic_id:
         raise LaneParked(f"{where}: the topic was deleted and created again")
     name = (topic, partition)

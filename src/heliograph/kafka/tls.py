@@ -22,6 +22,7 @@ _RECORD_BYTES = 16_384
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _EXPIRED, _NOT_YET = 10, 9
 _OTHER_NAME = (62, 64)
+_ANY_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME, for which Python has no name
 # Alerts by which a broker says that it does not take our certificate; in TLS 1.3 they come with the first answer.
 _OUR_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
@@ -59,13 +60,18 @@ def _joined(buffers: Sequence[memoryview]) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def ssl_context(tls: Tls) -> ssl.SSLContext:
-    """The context of these settings, made once per process; SetupError where a store cannot be used."""
+def ssl_context(tls: Tls, at_any_time: bool = False) -> ssl.SSLContext:
+    """The context of these settings, made once per process; SetupError where a store cannot be used.
+
+    `at_any_time`: one that takes expired certificates too. For looking at them, never for talking.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = TlsSocket
     context.minimum_version = min(_VERSIONS[name] for name in tls.versions)
     context.maximum_version = max(_VERSIONS[name] for name in tls.versions)
     context.check_hostname = tls.checks_host
+    if at_any_time:
+        context.verify_flags |= _ANY_TIME
     if tls.trust is None:
         context.load_default_certs()
     else:
@@ -95,10 +101,11 @@ def _load_own(context: ssl.SSLContext, tls: Tls) -> None:
             ) from error
 
 
-async def shake_hands(sock: socket.socket, host: str, tls: Tls) -> TlsSocket:
+async def shake_hands(sock: socket.socket, host: str, tls: Tls, at_any_time: bool = False) -> TlsSocket:
     """The socket with TLS on it; AccessRefused where a certificate is not what it must be. Closes it on failure."""
     loop = asyncio.get_running_loop()
-    secure = ssl_context(tls).wrap_socket(sock, server_hostname=host.rstrip("."), do_handshake_on_connect=False)
+    context = ssl_context(tls, at_any_time)
+    secure = context.wrap_socket(sock, server_hostname=host.rstrip("."), do_handshake_on_connect=False)
     assert isinstance(secure, TlsSocket)  # noqa: S101  sslsocket_class
     try:
         while True:

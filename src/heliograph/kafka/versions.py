@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from heliograph.errors import BrokersUnsupported, ConnectionLost
 from heliograph.kafka.client import ClusterClient
-from heliograph.model.clusters import Cluster
-from heliograph.replication.broker_versions import unsupported
+from heliograph.replication.broker_versions import named_broker, unsupported
 
 
-async def check_brokers(cluster: Cluster, *, is_target: bool) -> None:
-    """BrokersUnsupported, or ClusterUnreachable, or nothing; leaves no connection behind."""
-    client = ClusterClient(cluster)
-    try:
-        await client.metadata([])
-        for node, address in client.brokers.items():
-            try:
-                offered = (await client.connection(node)).versions
-            except ConnectionLost:
-                continue
-            broker = f"cluster '{cluster.alias}': broker {node} at {address[0]}:{address[1]}"
-            fault = unsupported(broker, offered, is_target=is_target)
-            if fault is not None:
-                raise BrokersUnsupported(fault)
-    finally:
-        client.close()
+async def check_brokers(client: ClusterClient, *, is_target: bool) -> None:
+    """BrokersUnsupported, or ClusterUnreachable, or nothing; its connections are the client's, for whoever asks next."""
+    await client.metadata([])
+    for node, (host, port) in client.brokers.items():
+        try:
+            offered = (await client.connection(node)).versions
+        except ConnectionLost:
+            continue
+        broker = named_broker(client.cluster.alias, node, f"{host}:{port}")
+        fault = unsupported(broker, offered, is_target=is_target)
+        if fault is not None:
+            raise BrokersUnsupported(fault)

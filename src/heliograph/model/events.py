@@ -40,6 +40,8 @@ class EventKind(StrEnum):
     """A flow cannot be planned or a cluster does not answer."""
     RECOVERED = "recovered"
     """The trouble of a flow is over."""
+    CERTIFICATE = "certificate"
+    """A certificate of ours or of a broker ends within a week, or has ended."""
     TAKEN_OVER = "taken-over"
     """Another run took a flow."""
     EVENTS_DROPPED = "events-dropped"

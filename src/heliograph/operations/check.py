@@ -1,13 +1,14 @@
 """`heliograph check`: gather what both clusters of a flow say, and let the pure rules judge it.
 
-`deep` adds what costs a question per partition, or only matters to a person who asks: disks and other writers. A fact
-that cannot be had becomes a finding of its own; no check hides another. Nothing is changed on any cluster.
+`check` asks everything. `quick_check` is for a run that plans at the same time: without what costs a question per
+partition or only matters to a person who asks (disks, other writers), and without what the plan asks itself (a MirrorMaker 2
+that runs). A fact that cannot be had becomes a finding of its own; no check hides another. Nothing is changed on any cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from heliograph.config.flows import FlowSettings, Settings
@@ -18,6 +19,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.cluster_facts import broker_facts, clock, remote_writers, space
 from heliograph.kafka.grants import CLUSTER_REFUSED
 from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.operations.check_topics import TopicFacts, gather_topics, literals
 from heliograph.replication.findings import Finding, Level
@@ -41,21 +43,33 @@ _MISSING = {3, 100}
 _NO_DESCRIBE = "DESCRIBE on the cluster is not granted"
 
 
-async def check(settings: Settings, now_ms: Callable[[], int], deep: bool = True) -> list[Finding]:
+async def check(settings: Settings, now_ms: Callable[[], int]) -> list[Finding]:
     """All findings: each cluster once, then each flow."""
-    used = dict.fromkeys(end for flow in settings.flows for end in (flow.source, flow.target))
-    clients = {cluster: ClusterClient(cluster) for cluster in used}
+    warm = Warm()
     try:
-        gathered = await asyncio.gather(*(_cluster_facts(client, now_ms) for client in clients.values()))
-        facts = dict(zip(clients, gathered, strict=True))
-        findings = [finding for known in facts.values() for finding in _cluster_findings(known)]
-        for flow in settings.flows:
-            ends = _Ends(flow, clients[flow.source], clients[flow.target], facts[flow.source], facts[flow.target])
-            findings += [finding async for finding in _flow_findings(ends, settings, deep)]
-        return list(dict.fromkeys(findings))
+        return await _check(settings, now_ms, warm, deep=True)
     finally:
-        for client in clients.values():
-            client.close()
+        warm.close()
+
+
+async def quick_check(settings: Settings, now_ms: Callable[[], int], warm: Warm) -> list[Finding]:
+    """The cheap part, over the connections of a run."""
+    return await _check(settings, now_ms, warm, deep=False)
+
+
+async def _check(settings: Settings, now_ms: Callable[[], int], warm: Warm, deep: bool) -> list[Finding]:
+    used = dict.fromkeys(end for flow in settings.flows for end in (flow.source, flow.target))
+    targets = {flow.target for flow in settings.flows}
+    gathered = await asyncio.gather(*(_cluster_facts(warm.client(cluster), now_ms) for cluster in used))
+    facts = dict(zip(used, gathered, strict=True))
+    findings: list[Finding] = []
+    for cluster, known in facts.items():
+        findings += [*reach_findings(known), *api_findings(known, is_target=cluster in targets)]
+    for flow in settings.flows:
+        source, target = (warm.client(end) for end in (flow.source, flow.target))
+        ends = _Ends(flow, source, target, facts[flow.source], facts[flow.target])
+        findings += [finding async for finding in _flow_findings(ends, settings, deep)]
+    return list(dict.fromkeys(findings))
 
 
 @dataclass(frozen=True)
@@ -99,11 +113,6 @@ async def _cluster_facts(client: ClusterClient, now_ms: Callable[[], int]) -> Cl
         )
 
 
-def _cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
-    yield from reach_findings(facts)
-    yield from api_findings(facts)
-
-
 async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIterator[Finding]:
     """A part that fails says so in its own line, and the next one is looked at."""
     if not (ends.source_facts.is_open and ends.target_facts.is_open):
@@ -116,10 +125,13 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
     parts: list[tuple[str, Callable[[], Awaitable[list[Finding]]]]] = [
         ("topics", lambda: _topics(ends, own_factor, topics)),
         ("clocks", lambda: _clocks(ends)),
-        ("MirrorMaker 2", lambda: _mirror_maker(ends)),
     ]
     if deep:
-        parts += [("space", lambda: _space(ends, topics)), ("other writers", lambda: _writers(ends, topics))]
+        parts += [
+            ("MirrorMaker 2", lambda: _mirror_maker(ends)),
+            ("space", lambda: _space(ends, topics)),
+            ("other writers", lambda: _writers(ends, topics)),
+        ]
     for what, part in parts:
         try:
             for finding in await part():

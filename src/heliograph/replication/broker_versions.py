@@ -45,10 +45,19 @@ _TARGET = (
 )
 
 
+def named_broker(cluster: str, node: int, address: str) -> str:
+    """A broker at the beginning of a sentence."""
+    return f"cluster '{cluster}': broker {node} at {address}"
+
+
+def needs_of(*, is_target: bool) -> tuple[Need, ...]:
+    """What is asked of a source, or of a target."""
+    return (*_BOTH, *_TARGET) if is_target else _BOTH
+
+
 def unsupported(broker: str, offered: Offered, *, is_target: bool) -> str | None:
     """The sentence that refuses this broker as a source or as a target; None if it will do."""
-    needs = (*_BOTH, *_TARGET) if is_target else _BOTH
-    faults = list(_faults(needs, offered))
+    faults = list(_faults(needs_of(is_target=is_target), offered))
     if not faults:
         return None
     return f"{broker} is not supported: {'; '.join(faults)} (tested: Kafka {TESTED})"

@@ -116,3 +116,34 @@ def _resource(on: On, names: Mapping[str, bool] | Sequence[str]) -> str:
     if kind is None:
         return "the cluster"
     return f"{kind}{'s' if len(names) > 1 else ''} {named(names)}"
+
+
+_TOPIC_REFUSED, _CLUSTER_REFUSED = 29, 31
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A permission that a broker's refusal asks for; `resource` as in `the topic A.orders`."""
+
+    operation: str
+    resource: str
+    cluster: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on {self.resource} of cluster {self.cluster}"
+
+    @property
+    def advice(self) -> str:
+        return f"grant {self.operation} on {self.resource} to Heliograph's principal on cluster {self.cluster}"
+
+
+def missing_on_topic(code: int | None, operation: str, topic: str, cluster: str) -> Missing | None:
+    """What a refusal means that came for an operation on a topic; None for what has nothing to do with permissions."""
+    return Missing(operation, f"the topic {topic}", cluster) if code == _TOPIC_REFUSED else None
+
+
+def missing_to_write(code: int | None, topic: str, cluster: str) -> Missing | None:
+    """The same for a Produce; brokers before Kafka 2.8 want a permission on the cluster too."""
+    if code == _CLUSTER_REFUSED:
+        return Missing("IDEMPOTENT_WRITE", "the cluster", cluster)
+    return missing_on_topic(code, "WRITE", topic, cluster)

@@ -8,20 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from heliograph.replication.broker_versions import named_broker, needs_of, unsupported
 from heliograph.replication.findings import Finding, Level, named
 
 _HOUR_MS = 3_600_000
 _CLOCK_WARN_MS = 10_000
 _TIGHT = 0.8
-_NEEDED_APIS: tuple[tuple[str, int, int], ...] = (
-    ("Produce", 0, 9),
-    ("Fetch", 1, 12),
-    ("ListOffsets", 2, 6),
-    ("Metadata", 3, 10),
-    ("InitProducerId", 22, 4),
-    ("DescribeProducers", 61, 0),
-)
-_OLDEST = "Apache Kafka 2.8"
 
 Versions = Mapping[int, tuple[int, int]]
 
@@ -115,37 +107,29 @@ def identity_finding(flow: str, source: ClusterFacts, target: ClusterFacts) -> F
     return Finding(Level.PASS, subject, f"different: {source.cluster_id} and {target.cluster_id}")
 
 
-def api_findings(cluster: ClusterFacts) -> Iterator[Finding]:
-    """Every broker must offer what the data path speaks: the one that leads a partition is the one that is asked."""
+def api_findings(cluster: ClusterFacts, *, is_target: bool) -> Iterator[Finding]:
+    """Every broker must offer what is spoken here: the one that leads a partition is the one that is asked."""
     subject = f"{cluster.alias}: versions"
     asked = [broker for broker in cluster.brokers if not broker.trouble]
-    lacking = [(broker, lacks) for broker in asked if (lacks := _lacks(broker.versions))]
-    for broker, lacks in lacking:
-        yield Finding(
-            Level.FAIL,
-            subject,
-            f"broker {broker.node} at {broker.address} does not offer {', '.join(lacks)}",
-            f"Heliograph needs {_OLDEST} or newer: upgrade the brokers of cluster {cluster.alias}",
-        )
-    if asked and not lacking:
-        yield Finding(Level.PASS, subject, f"every broker offers {_offered([broker.versions for broker in asked])}")
+    faults = [_fault(cluster.alias, broker, is_target) for broker in asked]
+    for sentence in filter(None, faults):
+        yield Finding(Level.FAIL, subject, sentence)
+    if asked and not any(faults):
+        shared = _offered([broker.versions for broker in asked], is_target)
+        yield Finding(Level.PASS, subject, f"every broker offers {shared}")
 
 
-def _lacks(versions: Versions) -> list[str]:
-    return [
-        f"{name} {wanted}"
-        for name, key, wanted in _NEEDED_APIS
-        if key not in versions or not versions[key][0] <= wanted <= versions[key][1]
-    ]
+def _fault(alias: str, broker: BrokerFacts, is_target: bool) -> str | None:
+    return unsupported(named_broker(alias, broker.node, broker.address), broker.versions, is_target=is_target)
 
 
-def _offered(brokers: Sequence[Versions]) -> str:
+def _offered(brokers: Sequence[Versions], is_target: bool) -> str:
     """The versions that all of them share."""
     parts = []
-    for name, key, _ in _NEEDED_APIS:
-        low = max(versions[key][0] for versions in brokers)
-        high = min(versions[key][1] for versions in brokers)
-        parts.append(f"{name} {low}-{high}" if low != high else f"{name} {low}")
+    for need in needs_of(is_target=is_target):
+        low = max(versions[need.key][0] for versions in brokers)
+        high = min(versions[need.key][1] for versions in brokers)
+        parts.append(f"{need.name} {low}-{high}" if low != high else f"{need.name} {low}")
     return ", ".join(parts)
 
 

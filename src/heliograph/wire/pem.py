@@ -93,7 +93,7 @@ def _common_name(subject: bytes) -> str:
         oid, value = elements(elements(name)[0][1])[:2]
         if oid == (_OID, _COMMON_NAME):
             return value[1].decode(errors="replace")
-    return "without a name"
+    return "nobody by name"
 
 
 def _time(tag: int, body: bytes) -> datetime:

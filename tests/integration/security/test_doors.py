@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from heliograph.errors import AccessRefused, ConnectionLost, HeliographError, SetupError
 from heliograph.kafka.admin import ClusterAdmin
-from heliograph.kafka.certificates import expiring_certificates
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.keystores import carried
 from heliograph.model.clusters import Cluster
@@ -223,17 +221,20 @@ def test_a_connection_logs_in_again_before_its_login_ends(secured: Secured) -> N
     asyncio.run(story())
 
 
-def test_certificates_that_end_within_a_week_are_named(secured: Secured) -> None:
-    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": secured.certificates.pem("ending")}
-    cluster = secured.through("ENDING", secured.tls(), own)
-    now = datetime.now(UTC)
-    ours, theirs = asyncio.run(expiring_certificates(cluster, now))
-    assert ours.startswith("cluster S: our certificate in ssl.keystore.location (ending) expires on 20")
-    assert theirs.startswith(f"cluster S: the certificate of broker {cluster.bootstrap[0]} (ending) expires on 20")
-    later = asyncio.run(expiring_certificates(cluster, now + timedelta(days=4)))
-    assert "(ending) expired on 20" in later[0]
-    assert asyncio.run(expiring_certificates(cluster, now - timedelta(days=5))) == []
-    assert asyncio.run(expiring_certificates(secured.through("TLS", secured.client_certificate()), now)) == []
+def test_a_connection_that_nobody_used_for_long_is_dialled_anew(secured: Secured) -> None:
+    """A broker closes what is idle, and nobody would notice before the next question failed."""
+
+    async def story(idle_s: float) -> bool:
+        client = ClusterClient(secured.through("TLS", secured.client_certificate()), idle_s=idle_s)
+        try:
+            first = await client.connection(1)
+            assert await client.metadata([]) == {}
+            return await client.connection(1) is first
+        finally:
+            client.close()
+
+    assert asyncio.run(story(idle_s=60))
+    assert not asyncio.run(story(idle_s=0))
 
 
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])

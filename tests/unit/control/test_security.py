@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,11 @@ import pytest
 from heliograph.config.flows import Settings
 from heliograph.config.load import load
 from heliograph.control.epochs import way_to
-from heliograph.control.security import certificate_warnings, read_stores
+from heliograph.control.security import read_stores
 from heliograph.errors import SetupError
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import Login, Security
-from tests.unit.kafka.test_certificates import ENDS, KEY
+from tests.unit.kafka.test_certificates import KEY
 from tests.unit.wire.test_pem import NAMELESS
 
 
@@ -38,11 +37,6 @@ def test_a_store_that_is_missing_names_the_cluster(tmp_path: Path) -> None:
     (tmp_path / "own").unlink()
     with pytest.raises(SetupError, match=r"^cluster A: ssl.keystore.location: file .*/own does not exist"):
         read_stores(made)
-
-
-def test_each_certificate_is_warned_of_once(tmp_path: Path) -> None:
-    (sentence,) = asyncio.run(certificate_warnings(settings(tmp_path), int(ENDS.timestamp() * 1000)))
-    assert sentence.startswith("cluster A: our certificate in ssl.keystore.location")
 
 
 def test_ways_to_one_cluster_that_differ_have_names_that_differ() -> None:

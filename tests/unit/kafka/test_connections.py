@@ -314,3 +314,16 @@ def test_socket_buffers_are_asked_for_and_what_was_granted_is_known() -> None:
                 greedy.close()
 
     asyncio.run(story())
+
+
+def test_a_connection_is_idle_when_nothing_was_asked_for_long_and_nothing_is_on_the_way() -> None:
+    async def use(connection: Connection) -> None:
+        assert connection.is_idle(0)
+        assert not connection.is_idle(3600)
+        asking = asyncio.create_task(connection.exchange(lambda number: [frame(struct.pack(">i", number))]))
+        await asyncio.sleep(0)
+        assert not connection.is_idle(0)
+        await asking
+        assert connection.is_idle(0)
+
+    with_broker(echo, use)

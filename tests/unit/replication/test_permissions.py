@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from heliograph.replication.findings import Level
-from heliograph.replication.permissions import NEEDS, Granted, Need, On, permission_findings
+from heliograph.replication.permissions import (
+    NEEDS,
+    Granted,
+    Missing,
+    Need,
+    On,
+    missing_on_topic,
+    missing_to_write,
+    permission_findings,
+)
 
 FLOW = "A->B"
 ALIASES = ("A", "B")
@@ -59,3 +68,21 @@ def test_alter_is_a_warning_until_a_remote_topic_must_grow() -> None:
 
 def test_no_need_stands_twice_in_the_table() -> None:
     assert len({(row.on, row.operation) for row in NEEDS}) == len(NEEDS)
+
+
+def test_a_refusal_on_a_topic_names_what_is_missing_and_where_to_grant_it() -> None:
+    missing = missing_on_topic(29, "READ", "orders", "A")
+    assert missing is not None
+    assert str(missing) == "READ on the topic orders of cluster A"
+    assert missing.advice == "grant READ on the topic orders to Heliograph's principal on cluster A"
+
+
+@pytest.mark.parametrize("code", [None, 0, 3, 30, 53])
+def test_what_is_no_refusal_of_a_topic_misses_nothing_there(code: int | None) -> None:
+    assert missing_on_topic(code, "READ", "orders", "A") is None
+    assert missing_to_write(code, "A.orders", "B") is None
+
+
+def test_a_refused_write_misses_the_topic_or_with_old_brokers_the_cluster() -> None:
+    assert missing_to_write(29, "A.orders", "B") == Missing("WRITE", "the topic A.orders", "B")
+    assert str(missing_to_write(31, "A.orders", "B")) == "IDEMPOTENT_WRITE on the cluster of cluster B"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from heliograph.replication.broker_versions import unsupported
 from heliograph.replication.findings import Level
 from heliograph.replication.preflight import (
     BrokerFacts,
@@ -20,7 +21,7 @@ from heliograph.replication.preflight import (
 )
 
 PASS, WARN, FAIL = Level.PASS, Level.WARN, Level.FAIL
-MODERN = {0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 22: (0, 6), 61: (0, 0)}
+MODERN = {0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 10: (0, 6), 22: (0, 6), 61: (0, 0)}
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
@@ -70,23 +71,29 @@ def test_two_aliases_of_one_cluster_are_found_by_its_id(one: str, other: str, le
 
 
 def test_versions_that_all_brokers_share_are_shown() -> None:
-    old = BrokerFacts(2, "h2:9092", versions=MODERN | {1: (0, 12)})
-    (finding,) = api_findings(replace(cluster(), brokers=(*cluster().brokers, old)))
-    assert finding.level is PASS
-    assert "Fetch 4-12" in finding.sentence
-    assert "DescribeProducers 0" in finding.sentence
+    old = BrokerFacts(2, "h2:9092", versions=MODERN | {1: (0, 13)})
+    brokers = (*cluster().brokers, old)
+    (as_target,) = api_findings(replace(cluster(), brokers=brokers), is_target=True)
+    (as_source,) = api_findings(replace(cluster(), brokers=brokers), is_target=False)
+    assert as_target.level is as_source.level is PASS
+    assert "Fetch 4-13" in as_target.sentence and "Fetch 4-13" in as_source.sentence
+    assert "DescribeProducers 0" in as_target.sentence and "DescribeProducers" not in as_source.sentence
 
 
-def test_a_broker_that_lacks_a_message_is_named_with_what_it_lacks() -> None:
-    old = {key: versions for key, versions in MODERN.items() if key != 61} | {1: (0, 11)}
-    (finding,) = api_findings(replace(cluster(), brokers=(BrokerFacts(7, "h7:9092", versions=old),)))
-    assert finding.level is FAIL
-    assert finding.sentence == "broker 7 at h7:9092 does not offer Fetch 12, DescribeProducers 0"
-    assert "2.8" in finding.advice
+def test_a_broker_that_lacks_a_message_is_named_as_a_run_would_refuse_it() -> None:
+    old = {key: versions for key, versions in MODERN.items() if key != 61} | {1: (0, 12)}
+    facts = replace(cluster(), brokers=(BrokerFacts(7, "h7:9092", versions=old),))
+    (as_target,) = api_findings(facts, is_target=True)
+    (as_source,) = api_findings(facts, is_target=False)
+    assert as_target.level is as_source.level is FAIL
+    assert as_source.sentence == unsupported("cluster 'A': broker 7 at h7:9092", old, is_target=False)
+    assert "Fetch 13" in as_target.sentence and "DescribeProducers 0" in as_target.sentence
+    assert "DescribeProducers" not in as_source.sentence
 
 
 def test_versions_of_a_broker_that_was_not_reached_say_nothing() -> None:
-    assert list(api_findings(replace(cluster(), brokers=(BrokerFacts(1, "h1:9092", "no route"),)))) == []
+    silent = replace(cluster(), brokers=(BrokerFacts(1, "h1:9092", "no route"),))
+    assert list(api_findings(silent, is_target=True)) == []
 
 
 @pytest.mark.parametrize(("wanted", "level"), [(-1, PASS), (0, PASS), (1, PASS), (2, PASS), (3, FAIL)])

@@ -83,7 +83,7 @@ def test_a_damaged_block_is_an_error_and_no_block_is_none() -> None:
     ("text", "ends", "owner"),
     [
         (LONG, datetime(2126, 10, 23, 2, 30, 57, tzinfo=UTC), "broker one"),
-        (NAMELESS, datetime(2026, 12, 16, 2, 30, 57, tzinfo=UTC), "without a name"),
+        (NAMELESS, datetime(2026, 12, 16, 2, 30, 57, tzinfo=UTC), "nobody by name"),
     ],
 )
 def test_a_certificate_says_until_when_it_holds(text: str, ends: datetime, owner: str) -> None:

@@ -1,0 +1,183 @@
+"""Permissions taken away under a run: the lane names resource and operation, other lanes go on, and so does it once granted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.config.load import load_file
+from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.kafka.slot import Warm
+from heliograph.model.events import EventKind
+from heliograph.operations.compare import compare_topics
+from tests.integration.protocol.harness import with_warm
+from tests.support.clusters import TwoClusters
+from tests.support.guarded import Grant, GuardedCluster
+from tests.support.heliograph_run import HeliographRun
+from tests.support.mirror import command, flow_file, status, status_when_following, word
+from tests.support.topics import create_topic, ends
+from tests.support.waiting import wait_until
+from tests.support.writers import samples, write
+
+COUNT = 100
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Into a cluster with the authorizer on and out of it, by one file."""
+
+    guarded: GuardedCluster
+    before: str
+    after: str
+    into: str
+    """The flow whose remote topic is guarded."""
+    out_of: str
+    """The flow whose source topic is guarded."""
+    alias: str
+    topic: str
+    """The source topic of both flows, each in its own cluster."""
+    remote: str
+    file: Path
+
+    @property
+    def write_remote(self) -> Grant:
+        return Grant("topic", self.remote, "WRITE")
+
+    @property
+    def read_remote(self) -> Grant:
+        return Grant("topic", self.remote, "READ")
+
+    @property
+    def read_source(self) -> Grant:
+        return Grant("topic", self.topic, "READ")
+
+
+@pytest.fixture(scope="module")
+def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
+    del kafka_jars
+    cluster = GuardedCluster("G", tmp_path_factory.mktemp("guarded"))
+    try:
+        cluster.start()
+        cluster.grant(
+            *(Grant("cluster", "kafka-cluster", operation) for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
+            *(
+                Grant("topic", "__heliograph-", operation, prefixed=True)
+                for operation in ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")
+            ),
+            Grant("transactional id", "heliograph.", "WRITE", prefixed=True),
+            Grant("group", "heliograph-comparison", "READ"),
+        )
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def flows(guarded: GuardedCluster, two_clusters: TwoClusters, tmp_path: Path) -> Flows:
+    first, alias, last, topic = (word() for _ in range(4))
+    into, out_of, remote = f"{first}->{alias}", f"{alias}->{last}", f"{first}.{topic}"
+    before, after = two_clusters.a.bootstrap, two_clusters.b.bootstrap
+    file = flow_file(
+        tmp_path / "mm2.properties",
+        {first: before, alias: guarded.bootstrap, last: after},
+        {into: topic, out_of: topic},
+        {"lane.retry.backoff.max.ms": "1000"},
+    )
+    found = Flows(guarded, before, after, into, out_of, alias, topic, remote, file)
+    create_topic(before, topic)
+    write(before, topic, samples(COUNT))
+    guarded.create_topic(topic)
+    guarded.write(topic, COUNT)
+    guarded.grant(
+        *(Grant("topic", remote, operation) for operation in ("CREATE", "DESCRIBE_CONFIGS")),
+        Grant("topic", topic, "DESCRIBE_CONFIGS"),
+        *(found.write_remote, found.read_remote, found.read_source),
+    )
+    return found
+
+
+def reason(flows: Flows, flow: str) -> str:
+    (lane,) = status(flows.file)[flow]["lanes"]
+    return str(lane["reason"])
+
+
+def parked(flows: Flows, flow: str) -> list[dict[str, Any]]:
+    """The events of lanes that stopped for what no policy covers."""
+    said = command("events", str(flows.file), "--json")
+    assert said.code == 0, said.err
+    events = [json.loads(line) for line in said.out.splitlines()]
+    return [event for event in events if (event["flow"], event["kind"]) == (flow, EventKind.PARKED)]
+
+
+def test_a_lane_that_is_refused_names_resource_and_operation_and_goes_on_once_it_may(flows: Flows) -> None:
+    guarded, there = flows.guarded, flows.after
+    copy_of_guarded = f"{flows.alias}.{flows.topic}"
+
+    def refused(flow: str, operation: str, topic: str) -> None:
+        needed = f"this needs {operation} on the topic {topic} of cluster {flows.alias}"
+        wait_until(lambda: needed in reason(flows, flow), f"status says that it {needed}", 60, every=0.3)
+        advice = f"grant {operation} on the topic {topic} to Heliograph's principal on cluster {flows.alias}"
+        wait_until(
+            lambda: any(needed in event["reason"] and event["what_to_do"] == advice for event in parked(flows, flow)),
+            f"an event says that it {needed}",
+        )
+
+    with HeliographRun(flows.file) as run:
+        wait_until(lambda: ends(guarded.bootstrap, flows.remote).get(0) == COUNT, "one flow copies", 60, every=0.2)
+        wait_until(lambda: ends(there, copy_of_guarded).get(0) == COUNT, "the other copies", 60, every=0.2)
+        guarded.revoke(flows.write_remote)
+        write(flows.before, flows.topic, samples(COUNT, seed=2))
+        refused(flows.into, "WRITE", flows.remote)
+        guarded.write(flows.topic, COUNT)
+        wait_until(lambda: ends(there, copy_of_guarded).get(0) == 2 * COUNT, "the other flow goes on", every=0.2)
+        guarded.revoke(flows.read_remote)
+        refused(flows.into, "READ and WRITE", flows.remote)
+        guarded.grant(flows.write_remote)
+        refused(flows.into, "READ", flows.remote)
+        guarded.grant(flows.read_remote)
+        wait_until(
+            lambda: ends(guarded.bootstrap, flows.remote).get(0) == 2 * COUNT, "granted, it goes on", 60, every=0.2
+        )
+        guarded.revoke(flows.read_source)
+        refused(flows.out_of, "READ", flows.topic)
+        guarded.grant(flows.read_source)
+        guarded.write(flows.topic, COUNT)
+        wait_until(lambda: ends(there, copy_of_guarded).get(0) == 3 * COUNT, "granted, it reads on", 60, every=0.2)
+        status_when_following(flows.file, flows.out_of)
+        assert run.terminate() == 0, run.output
+    into = compare_topics(flows.before, guarded.bootstrap, {flows.topic: flows.remote})
+    out_of = compare_topics(guarded.bootstrap, there, {flows.topic: copy_of_guarded})
+    assert (into.records, into.differences) == (2 * COUNT, [])
+    assert (out_of.records, out_of.differences) == (3 * COUNT, [])
+
+
+def test_a_source_topic_that_may_no_longer_be_seen_keeps_its_lanes_and_a_deleted_one_does_not(flows: Flows) -> None:
+    settings = load_file(str(flows.file))
+    (out_of,) = [flow for flow in settings.flows if flow.flow.name == flows.out_of]
+
+    async def story(warm: Warm) -> tuple[list[str], list[str], list[str]]:
+        watch = FlowWatch(out_of, settings.engine, warm, Runner("host", 1, word(), 0), lambda: None, lambda _: None)
+
+        async def lanes() -> list[str]:
+            await watch.open(await watch.discover())
+            assert watch.opened is not None
+            return [lane.id.topic for lane in watch.opened.plan.lanes]
+
+        try:
+            seen = await lanes()
+            flows.guarded.revoke(flows.read_source, Grant("topic", flows.topic, "DESCRIBE_CONFIGS"))
+            hidden = await lanes()
+            flows.guarded.grant(flows.read_source, Grant("topic", flows.topic, "DESCRIBE_CONFIGS"))
+            flows.guarded.delete_topic(flows.topic)
+            return seen, hidden, await lanes()
+        finally:
+            if watch.tenure is not None:
+                await watch.tenure.release()
+            watch.close()
+
+    assert with_warm(story) == ([flows.topic], [flows.topic], [])
