@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self, TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -22,28 +20,19 @@ from heliograph.embedded.cluster import start_many
 from heliograph.errors import HeliographError
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import LaneState
-from heliograph.operations.check import check
-from heliograph.operations.compare import compare_topics
+from heliograph.operations.forget import forget
 from heliograph.replication.findings import Finding, Level
-from heliograph.replication.permissions import NEEDS, Need, On
+from heliograph.replication.permissions import NEEDS, Need, Occasion, On
 from tests.integration.protocol.harness import Attempt, Opened, with_warm
+from tests.support.footprint import OWN_TOPICS, PARTITIONS, RECORDS, Footprint, Pair
 from tests.support.guarded import Grant, GuardedCluster
-from tests.support.mirror import flow_file, run_to_the_end, word
+from tests.support.mirror import run_to_the_end, word
 from tests.support.topics import ANSWER_SECONDS, ends
 
-OWN_TOPICS = ("__heliograph-ledger", "__heliograph-telemetry", "__heliograph-events")
-CLUSTER = "kafka-cluster"
 COMPARISON = [Grant("group", "heliograph-comparison", "READ")]
 """Not Heliograph's need: the client that compares wants it."""
-
-
-Seen = TypeVar("Seen")
-
-
-@dataclass(frozen=True)
-class Pair:
-    a: GuardedCluster
-    b: GuardedCluster
+ONLY_IF_THERE = (On.MM2_OFFSETS, "DESCRIBE_CONFIGS")
+"""Nobody asks how a topic is cleaned that is not there."""
 
 
 @pytest.fixture(scope="module")
@@ -59,53 +48,6 @@ def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     finally:
         pair.a.stop()
         pair.b.stop()
-
-
-class Footprint:
-    """One flow of one topic, and a grant for every row of the table."""
-
-    def __init__(self, pair: Pair, directory: Path) -> None:
-        self.pair = pair
-        self.name = word()
-        self.source, self.target = f"{self.name}s", f"{self.name}t"
-        self.flow = f"{self.source}->{self.target}"
-        self.remote = f"{self.source}.{self.name}"
-        clusters = {self.source: pair.a.bootstrap, self.target: pair.b.bootstrap}
-        self.file = flow_file(directory / "mm2.properties", clusters, {self.flow: self.name})
-        pair.a.create_topic(self.name, 2)
-        pair.a.write(self.name, 100)
-
-    def grant_of(self, need: Need) -> Grant:
-        resources = {
-            On.SOURCE_TOPICS: ("topic", self.name, False),
-            On.REMOTE_TOPICS: ("topic", self.remote, False),
-            On.OWN_TOPICS: ("topic", "__heliograph-", True),
-            On.SOURCE_CLUSTER: ("cluster", CLUSTER, False),
-            On.TARGET_CLUSTER: ("cluster", CLUSTER, False),
-            On.TRANSACTIONAL_ID: ("transactional id", f"heliograph.{self.flow}", False),
-            On.MM2_GROUP: ("group", f"{self.source}-mm2", False),
-        }
-        kind, name, prefixed = resources[need.on]
-        return Grant(kind, name, need.operation, prefixed)
-
-    def cluster_of(self, need: Need) -> GuardedCluster:
-        return self.pair.a if need.is_on_source else self.pair.b
-
-    def __enter__(self) -> Self:
-        for need in NEEDS:
-            self.cluster_of(need).grant(self.grant_of(need))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for need in NEEDS:
-            self.cluster_of(need).revoke(self.grant_of(need))
-
-    def topics(self) -> set[str]:
-        """All topics of the target."""
-        return set(AdminClient(self.pair.b.root).list_topics(timeout=ANSWER_SECONDS).topics)
-
-    def check(self) -> list[Finding]:
-        return asyncio.run(check(load_file(str(self.file)), Clock().now_ms))
 
 
 @pytest.fixture
@@ -132,39 +74,19 @@ def not_passed(findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level is not Level.PASS]
 
 
-def missing(footprint: Footprint, need: Need, look: Callable[[], Seen]) -> Seen:
-    """What is seen while one permission is taken away."""
-    cluster, grant = footprint.cluster_of(need), footprint.grant_of(need)
-    cluster.revoke(grant)
-    try:
-        return look()
-    finally:
-        cluster.grant(grant)
-
-
-def assert_named(footprint: Footprint, need: Need, findings: list[Finding]) -> None:
-    subject = f"{footprint.flow}: permission {need.operation}"
-    alias = footprint.source if need.is_on_source else footprint.target
-    resource = "the cluster" if need.on in (On.SOURCE_CLUSTER, On.TARGET_CLUSTER) else footprint.grant_of(need).name
-    named = [f for f in not_passed(findings) if f.subject == subject and resource in f.sentence]
-    assert len(named) == 1, f"{need}: {findings}"
-    assert named[0].level is need.level
-    assert f"{need.operation} on" in named[0].sentence
-    assert f"of cluster {alias} is missing" in named[0].sentence
-    assert f"grant {need.operation} on" in named[0].advice
+def need_of(on: On, operation: str) -> Need:
+    (found,) = [need for need in NEEDS if (need.on, need.operation) == (on, operation)]
+    return found
 
 
 def test_exactly_the_permissions_of_the_footprint_are_enough_to_copy(footprint: Footprint) -> None:
     assert not_passed(footprint.check()) == []
     run_to_the_end(footprint.file)
-    compared = compare_topics(
-        footprint.pair.a.bootstrap, footprint.pair.b.bootstrap, {footprint.name: footprint.remote}
-    )
-    assert (compared.records, list(compared.differences)) == (100, [])
+    footprint.assert_copied()
     assert not_passed(footprint.check()) == []
     for need in NEEDS:
-        if need.operation != "CREATE":
-            assert_named(footprint, need, missing(footprint, need, footprint.check))
+        if need.operation != "CREATE" and (need.on, need.operation) != ONLY_IF_THERE:
+            footprint.assert_named(need, footprint.without(need, footprint.check))
 
 
 @pytest.mark.usefixtures("own_logs")
@@ -177,13 +99,14 @@ def test_every_missing_permission_is_named_by_check_and_run_before_anything_exis
         said = capsys.readouterr().err
         for finding in not_passed(findings):
             if "permission" in finding.subject:
-                assert finding.sentence in said, f"{finding}: {said}"
+                assert (finding.sentence in said) is need.when.is_at_run, f"{finding}: {said}"
         assert code == (1 if any(finding.level is Level.FAIL for finding in findings) else 0)
         return findings
 
     before = footprint.topics()
     for need in NEEDS:
-        assert_named(footprint, need, missing(footprint, need, dry_run))
+        if (need.on, need.operation) != ONLY_IF_THERE:
+            footprint.assert_named(need, footprint.without(need, dry_run))
     assert not_passed(footprint.check()) == []
     assert footprint.topics() == before
 
@@ -213,6 +136,8 @@ def carried(footprint: Footprint) -> str:
     plan, opened = flow.plan, Opened(flow.plan, flow)
     if not plan.lanes:
         return "no topic is seen"
+    if flow.refused:
+        return "; ".join(flow.refused.values())
     until = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
     with Attempt(opened, until=until) as attempt:
         reason = ""
@@ -230,11 +155,12 @@ def carried(footprint: Footprint) -> str:
 REFUSALS = {
     (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
     (On.OWN_TOPICS, "CREATE"): "this needs CREATE on the topic",
+    (On.START_GROUP, "DESCRIBE"): "this needs DESCRIBE on group",
     (On.TRANSACTIONAL_ID, "WRITE"): "this needs WRITE on transactional id",
     (On.SOURCE_TOPICS, "READ"): "no topic is seen",
     (On.SOURCE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
-    (On.REMOTE_TOPICS, "WRITE"): ": TOPIC_AUTHORIZATION_FAILED (29): the principal may not do this on the topic",
-    (On.REMOTE_TOPICS, "READ"): "the principal may not do this on the topic",
+    (On.REMOTE_TOPICS, "WRITE"): "this needs WRITE on the topic",
+    (On.REMOTE_TOPICS, "READ"): "this needs READ on the topic",
     (On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
     (On.OWN_TOPICS, "WRITE"): "this needs WRITE on the topic",
     (On.OWN_TOPICS, "READ"): "this needs READ on the topic",
@@ -245,19 +171,136 @@ REFUSALS = {
 
 
 def test_a_flow_that_runs_without_one_of_them_copies_nothing_and_says_what_it_needs(footprint: Footprint) -> None:
-    needs = {(need.on, need.operation): need for need in NEEDS if need.level is Level.FAIL}
+    needs = {
+        (need.on, need.operation): need for need in NEEDS if need.level is Level.FAIL and need.when is Occasion.RUN
+    }
     assert set(needs) == set(REFUSALS)
     for what, said in REFUSALS.items():
-        reason = missing(footprint, needs[what], lambda: carried(footprint))
+        reason = footprint.without(needs[what], lambda: carried(footprint))
         assert said in reason, f"{what}: {reason}"
     hidden_no_more = Grant("topic", footprint.name, "DESCRIBE")
     footprint.pair.a.grant(hidden_no_more)
-    reason = missing(footprint, needs[On.SOURCE_TOPICS, "READ"], lambda: carried(footprint))
-    assert "the principal may not do this on the topic" in reason
+    reason = footprint.without(needs[On.SOURCE_TOPICS, "READ"], lambda: carried(footprint))
+    assert "this needs READ on the topic" in reason
     footprint.pair.a.revoke(hidden_no_more)
     assert ends(footprint.pair.b.bootstrap, footprint.remote) == {0: 0, 1: 0}
     assert carried(footprint) == ""
-    compared = compare_topics(
-        footprint.pair.a.bootstrap, footprint.pair.b.bootstrap, {footprint.name: footprint.remote}
-    )
-    assert (compared.records, list(compared.differences)) == (100, [])
+    footprint.assert_copied()
+
+
+# -- MirrorMaker 2 before and after, and forgetting ---------------------------------------------------------------------
+
+STORED, MIRRORED = 9, 20
+"""Of each partition: the offset that MirrorMaker 2 stored last, and how many records it had copied when it was killed."""
+
+
+def test_a_take_over_needs_what_the_footprint_says_and_begins_after_the_last_record(footprint: Footprint) -> None:
+    footprint.mirror_by_hand(MIRRORED, STORED)
+    assert [found for found in not_passed(footprint.check()) if "permission" in found.subject] == []
+    for operation in ("READ", "DESCRIBE_CONFIGS"):
+        need = need_of(On.MM2_OFFSETS, operation)
+        footprint.assert_named(need, footprint.without(need, footprint.check), Level.FAIL)
+        reason = footprint.without(need, lambda: carried(footprint))
+        assert f"this needs {operation} on the topic" in reason and footprint.offsets_topic in reason, reason
+    footprint.join_as_worker()
+    assert "is starting, stopping or was lost a moment ago" in carried(footprint)
+    need = need_of(On.MM2_GROUP, "DESCRIBE")
+    footprint.assert_named(need, footprint.without(need, footprint.check), Level.FAIL)
+    reason = footprint.without(need, lambda: carried(footprint))
+    assert f"grant DESCRIBE on group {footprint.source}-mm2 to" in reason, reason
+    footprint.leave_as_worker()
+    assert ends(footprint.pair.b.bootstrap, footprint.remote) == dict.fromkeys(range(PARTITIONS), MIRRORED)
+    assert carried(footprint) == ""
+    footprint.assert_copied()
+
+
+def test_progress_that_may_not_even_be_seen_keeps_a_lane_from_beginning_anew(footprint: Footprint) -> None:
+    """Retention has taken the remote records, so only the stored progress tells where MirrorMaker 2 stopped."""
+    footprint.mirror_by_hand(MIRRORED, MIRRORED - 1)
+    footprint.empty_remote(MIRRORED)
+    hidden = [need_of(On.MM2_OFFSETS, operation) for operation in ("READ", "WRITE")]
+
+    def look() -> str:
+        return footprint.without(hidden[1], lambda: carried(footprint))
+
+    reason = footprint.without(hidden[0], look)
+    assert f"it may be stored in topic {footprint.offsets_topic} of the target, which needs READ" in reason
+    assert carried(footprint) == ""
+    copied = sum(ends(footprint.pair.b.bootstrap, footprint.remote).values())
+    assert copied == RECORDS, "what MirrorMaker 2 had copied was not copied again"
+
+
+def handed_back(footprint: Footprint, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `heliograph hand-back` says; empty if it did it."""
+    code = main(["hand-back", str(footprint.file), "--yes"])
+    said = capsys.readouterr().err
+    assert (code, bool(said)) in ((0, False), (1, True)), said
+    return said
+
+
+HAND_BACK_REFUSALS = {
+    (On.SOURCE_TOPICS, "READ"): "this needs READ on topic",
+    (On.SOURCE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+    (On.REMOTE_TOPICS, "READ"): "this needs READ on the topic",
+    (On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+    (On.OWN_TOPICS, "READ"): "this needs READ on the topic",
+    (On.OWN_TOPICS, "WRITE"): "this needs WRITE on the topic",
+    (On.TARGET_CLUSTER, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the cluster",
+    (On.MM2_OFFSETS, "CREATE"): "this needs CREATE on the topic",
+    (On.MM2_OFFSETS, "WRITE"): "this needs WRITE on the topic",
+    (On.MM2_OFFSETS, "READ"): "this needs READ on the topic",
+    (On.MM2_OFFSETS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
+}
+"""In this order: without WRITE the topic for MirrorMaker 2's progress is made, and from then on it is read."""
+
+
+@pytest.mark.usefixtures("own_logs")
+def test_a_hand_back_without_one_of_its_rights_says_what_it_needs_and_writes_nothing(
+    footprint: Footprint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert carried(footprint) == ""
+    for (on, operation), words in HAND_BACK_REFUSALS.items():
+        need = need_of(on, operation)
+        if (on, operation) == (On.MM2_OFFSETS, "READ"):
+            assert handed_back(footprint, capsys) == ""  # it must hold something, or nobody reads it
+        said = footprint.without(need, lambda: handed_back(footprint, capsys))
+        names = [grant.name for grant in footprint.grants_of(need) if grant.resource == "topic"]
+        assert words in said and (not names or any(name in said for name in names)), f"{need}: {said}"
+        if operation in ("CREATE", "WRITE"):
+            assert sum(footprint.root_ends(footprint.offsets_topic).values()) == 0
+    assert sum(footprint.root_ends(footprint.offsets_topic).values()) == PARTITIONS
+    assert handed_back(footprint, capsys) == ""
+
+
+def forgotten(footprint: Footprint, flow: str) -> str:
+    """What keeps a flow from being forgotten; empty if it was."""
+    target = load_file(str(footprint.file)).clusters[footprint.target]
+    try:
+        asyncio.run(forget(target, flow, Clock().now_ms(), dry_run=False, patience_s=0.0))
+    except HeliographError as error:
+        return str(error)
+    return ""
+
+
+def test_forgetting_needs_nothing_but_its_own_topics_and_says_which_right_it_lacks(footprint: Footprint) -> None:
+    assert carried(footprint) == ""
+    other = "x->y"
+    footprint.tell([footprint.flow, other])
+    own = {operation: need_of(On.OWN_TOPICS, operation) for operation in ("READ", "WRITE", "DELETE")}
+    elsewhere = [need for need in NEEDS if need not in own.values()]
+    for need in elsewhere:
+        footprint.cluster_of(need).revoke(*footprint.grants_of(need))
+    try:
+        for operation, need in own.items():
+            said = footprint.without(need, lambda: forgotten(footprint, footprint.flow))
+            assert f"this needs {operation} on the topic" in said and "__heliograph-" in said, said
+        assert forgotten(footprint, footprint.flow) == ""
+        said = footprint.without(own["DELETE"], lambda: forgotten(footprint, other))
+        assert "topic __heliograph-ledger (this needs DELETE on the topic)" in said
+        assert set(OWN_TOPICS) <= footprint.topics()
+        assert forgotten(footprint, other) == ""
+        assert not set(OWN_TOPICS) & footprint.topics()
+    finally:
+        for need in elsewhere:
+            footprint.cluster_of(need).grant(*footprint.grants_of(need))
+    footprint.assert_copied()

@@ -84,7 +84,7 @@ class FlowWatch:
             return plan
         target = self._warm.client(self.settings.target)
         progress = await stored_progress(self.settings, plan.progress_topics, target)
-        alive = await live_mirrormaker(self.settings, progress, target)
+        alive = await live_mirrormaker(self.settings, progress, plan.config_topics, target)
         if alive.refusal:
             raise SetupError(alive.refusal)
         return replace(plan, progress=progress, lookalikes=alive.lookalikes)

@@ -19,7 +19,7 @@ from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.filters import NameFilter
-from heliograph.replication.mm2_progress import Progress, topics_to_read
+from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
 from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
@@ -55,6 +55,8 @@ class FlowPlan:
     bytes_by_topic: Mapping[str, int] = field(default_factory=dict)
     progress_topics: tuple[str, ...] = ()
     """The target's topics that may hold MirrorMaker 2's stored progress."""
+    config_topics: tuple[str, ...] = ()
+    """Those that may hold the configurations of its Connect clusters."""
     progress: Progress = field(default_factory=Progress)
     """What they hold of this flow, once it was read."""
     lookalikes: tuple[str, ...] = ()
@@ -137,6 +139,9 @@ class FlowPlanner:
             ends=self._source.ends(partitions, settings.isolation) if partitions else {},
             bytes_by_topic=self._source.sizes(sorted(carried)) if carried else {},
             progress_topics=self._progress_topics(existing),
+            config_topics=tuple(
+                configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
+            ),
         )
 
     def remote_name(self, topic: str) -> str:

@@ -16,17 +16,21 @@ from heliograph.errors import ConfigError, HeliographError
 from heliograph.kafka.attach import Attacher, NotCountable
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.groups import committed_offsets, connect_groups
-from heliograph.kafka.mm2_store import is_disabled, read_stored
+from heliograph.kafka.mm2_store import connector_configs, read_stored
 from heliograph.kafka.slot import Warm, wall_ms
 from heliograph.kafka.tails import TailReader
 from heliograph.model.lanes import Lane, LedgerEntry
-from heliograph.replication.mm2_live import Sought, lookalikes, refusal
+from heliograph.replication.mm2_live import Sought, lookalikes, refusal, unknown_connectors
 from heliograph.replication.mm2_progress import (
     SOURCE_CONNECTOR,
     Progress,
     connector_names,
+    default_configs_topic,
     default_group,
+    default_topic,
+    is_switched_off,
     latest_progress,
+    mirrors_of,
 )
 from heliograph.replication.openings import Continue, New, Opening, Refused, Start
 from heliograph.replication.starts import (
@@ -45,6 +49,12 @@ from heliograph.replication.starts import (
 
 RESET = "reset"
 _AT_ONCE = 16
+_NOT_ALLOWED = 29
+_HIDDEN = (
+    "{remote}-{partition} has or had records, and where MirrorMaker 2 stopped is not to be seen in them: it may be stored in "
+    "topic {topic} of the target, which needs READ on that topic"
+)
+_HIDDEN_CURE = "grant READ on topic {topic} to Heliograph's principal, or begin anew with --reset and start.from"
 _NOT_HELD = "MirrorMaker 2 may have carried this lane since: waiting until no other run holds the flow"
 
 
@@ -128,6 +138,10 @@ class Starting:
         found = await self._place(lane, stored)
         if isinstance(found, NoPlace):
             return Refused(found.reason)
+        topic = self._progress.hidden_in
+        if found is None and topic:
+            reason = _HIDDEN.format(remote=lane.remote_topic, partition=lane.id.partition, topic=topic)
+            return Refused(reason, what_to_do=_HIDDEN_CURE.format(topic=topic))
         return opening if found is None else replace(opening, reason="taken over", start=Start.TAKE_OVER, at=found)
 
     async def _again(self, lane: Lane, entry: LedgerEntry, opening: Opening, target_end: int, held: bool) -> Opening:
@@ -224,7 +238,12 @@ def check_files(settings: FlowSettings) -> None:
 async def stored_progress(settings: FlowSettings, topics: Collection[str], client: ClusterClient) -> Progress:
     """What MirrorMaker 2 has stored of the flow in these topics of the target, which `client` asks."""
     entries = await read_stored(client, sorted(topics), settings.flow.source)
-    return latest_progress(entries, settings.mm2.connector)
+    progress = latest_progress(entries, settings.mm2.connector)
+    if topics:
+        return progress
+    name = settings.mm2.topic or default_topic(settings.flow.source)
+    hidden = (await client.metadata([name]))[name].error == _NOT_ALLOWED
+    return replace(progress, hidden_in=name if hidden else "")
 
 
 @dataclass(frozen=True)
@@ -235,13 +254,25 @@ class LiveMirrors:
     lookalikes: tuple[str, ...]
 
 
-async def live_mirrormaker(settings: FlowSettings, progress: Progress, client: ClusterClient) -> LiveMirrors:
-    """Whether a MirrorMaker 2 carries the flow now; `client` asks the target."""
+async def live_mirrormaker(
+    settings: FlowSettings, progress: Progress, config_topics: Sequence[str], client: ClusterClient
+) -> LiveMirrors:
+    """Whether a MirrorMaker 2 carries the flow now; `client` asks the target, whose Connect clusters keep
+    configurations in `config_topics`.
+
+    A connector of any name is known by its stored progress, and before it has stored any by its configuration, which is
+    read only if something runs that is not known.
+    """
     flow, mm2 = settings.flow, settings.mm2
     names = connector_names(flow.source, flow.target, mm2.connector, progress.connectors)
     sought = Sought(flow.name, mm2.group or default_group(flow.source), names)
     groups = await connect_groups(client)
+    if not mm2.connector and unknown_connectors(sought, groups):
+        mirrors = mirrors_of(await connector_configs(client, config_topics), flow.source)
+        sought = replace(sought, connectors=names | mirrors)
     reason = refusal(sought, groups)
-    if reason and await is_disabled(client, f"mm2-configs.{flow.source}.internal", mm2.connector or SOURCE_CONNECTOR):
-        reason = refusal(replace(sought, may_be_disabled=True), groups)
+    if reason:
+        own = await connector_configs(client, [default_configs_topic(flow.source)])
+        if is_switched_off(own.get(mm2.connector or SOURCE_CONNECTOR)):
+            reason = refusal(replace(sought, may_be_disabled=True), groups)
     return LiveMirrors(reason, lookalikes(sought, groups))

@@ -90,8 +90,12 @@ class DeadLetters:
 
     def _create(self) -> None:
         with ClusterAdmin(self._client.cluster) as admin:
-            replicas = min(3, admin.brokers())
-            admin.create(CreateTopic(self._topic, 1, replicas, _CONFIGS, "records that the remote topic refuses"))
+            admin.create(dead_letter_wish(self._topic, min(3, admin.brokers())))
+
+
+def dead_letter_wish(topic: str, replicas: int) -> CreateTopic:
+    """The topic as it is made when the first record needs it."""
+    return CreateTopic(topic, 1, replicas, _CONFIGS, "records that the remote topic refuses")
 
 
 def _whence(lane: Lane, record: Record, cause: str, cure: str) -> list[tuple[bytes, bytes]]:

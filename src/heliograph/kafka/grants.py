@@ -18,6 +18,8 @@ from kafka.protocol.admin import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeConfigsRequest,
@@ -96,6 +98,7 @@ async def topic_grants(client: ClusterClient, names: Iterable[str]) -> dict[str,
             "READ": await _may_read(client, part),
             "WRITE": await _may_write(client, part),
             "ALTER": await _may_alter(client, part),
+            "DELETE": await _may_delete(client, part),
             "DESCRIBE_CONFIGS": await may_describe_configs(client, part),
         }
         for name in part:
@@ -168,6 +171,19 @@ async def _may_alter(client: ClusterClient, names: Sequence[str]) -> set[str]:
     )
     answer = await client.ask_controller(request, CreatePartitionsResponse, 3)
     return {result.name for result in answer.results if result.error_code not in _REFUSED}
+
+
+async def _may_delete(client: ClusterClient, names: Sequence[str]) -> set[str]:
+    """DeleteRecords from a partition that cannot exist; DeleteTopics would take a topic that is made at this moment."""
+    kind = DeleteRecordsRequest.DeleteRecordsTopic
+    part = kind.DeleteRecordsPartition(partition_index=_NO_SUCH_PARTITION, offset=0)
+    request = DeleteRecordsRequest(
+        topics=[kind(name=name, partitions=[part]) for name in names], timeout_ms=_TIMEOUT_MS
+    )
+    connection = await client.connection(await _reachable(client))
+    answer = await connection.ask(request, DeleteRecordsResponse, connection.version(request.API_KEY, 2))
+    told = {topic.name: part.error_code for topic in answer.topics for part in topic.partitions}
+    return {name for name, code in told.items() if code not in _REFUSED}
 
 
 async def may_describe_configs(client: ClusterClient, names: Sequence[str]) -> set[str]:

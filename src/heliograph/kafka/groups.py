@@ -18,27 +18,28 @@ from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import ClusterClient, Partition
-from heliograph.replication.mm2_live import ConnectGroup, Member
+from heliograph.replication.mm2_live import HIDDEN, ConnectGroup, Member
 from heliograph.wire.connect_group import decode_tasks
 from heliograph.wire.error_codes import describe
 
 _CONNECT = "connect"
 _OFFSET_FETCH, _DESCRIBE_GROUPS, _LIST_GROUPS = 9, 15, 16
 _NOT_ALLOWED = 30
+_DESERTED = ("Empty", "Dead")
 _BUSY = {14, 15, 16}
 _LOOKS = 40
 _LOOK_SECONDS = 0.25
 
 
 async def connect_groups(client: ClusterClient) -> list[ConnectGroup]:
-    """Connect's groups that have members, as far as we may see them."""
+    """Connect's groups that have members, and those whose members may not be seen."""
     names = [name for node in await client.nodes() for name in await _names(client, node)]
     found = [await _described(client, name) for name in sorted(set(names))]
-    return [group for group in found if group is not None and group.members]
+    return [group for group in found if group.members or group.state == HIDDEN]
 
 
 async def _names(client: ClusterClient, node: int) -> list[str]:
-    """Connect's groups that a broker looks after; one that has just begun to is waited for."""
+    """Connect's groups with members that a broker looks after; one that has just begun to is waited for."""
     code = 0
     for _ in range(_LOOKS):
         connection = await client.connection(node)
@@ -46,21 +47,31 @@ async def _names(client: ClusterClient, node: int) -> list[str]:
         answer = await connection.ask(request, ListGroupsResponse, connection.version(_LIST_GROUPS, 4))
         code = answer.error_code
         if not code:
-            return [group.group_id for group in answer.groups if group.protocol_type == _CONNECT]
+            return [
+                group.group_id
+                for group in answer.groups
+                if group.protocol_type == _CONNECT and group.group_state not in _DESERTED
+            ]
         if code not in _BUSY:
             break
         await asyncio.sleep(_LOOK_SECONDS)
     raise BrokerRefused(code, f"cluster {client.cluster.alias}: list groups: {describe(code)}")
 
 
-async def _described(client: ClusterClient, name: str) -> ConnectGroup | None:
-    connection = await client.connection(await client.group_coordinator(name))
+async def _described(client: ClusterClient, name: str) -> ConnectGroup:
+    try:
+        coordinator = await client.group_coordinator(name)
+    except BrokerRefused as error:
+        if error.code == _NOT_ALLOWED:
+            return ConnectGroup(name, HIDDEN, [])
+        raise
+    connection = await client.connection(coordinator)
     request = DescribeGroupsRequest(groups=[name], include_authorized_operations=False)
     answer = await connection.ask(request, DescribeGroupsResponse, connection.version(_DESCRIBE_GROUPS, 5))
     (group,) = answer.groups
     if group.error_code:
         if group.error_code == _NOT_ALLOWED:
-            return None
+            return ConnectGroup(name, HIDDEN, [])
         raise BrokerRefused(group.error_code, f"cluster {client.cluster.alias}: group '{name}'")
     members = [
         Member(
@@ -83,15 +94,22 @@ async def committed_offsets(client: ClusterClient, group: str, partitions: Seque
         topics=[topic_type(name=name, partition_indexes=numbers) for name, numbers in sorted(topics.items())],
         require_stable=True,
     )
-    connection = await client.connection(await client.group_coordinator(group))
+    try:
+        coordinator = await client.group_coordinator(group)
+    except BrokerRefused as error:
+        raise BrokerRefused(error.code, f"{error.what}{_needed(group, error.code)}") from error
+    connection = await client.connection(coordinator)
     answer = await connection.ask(request, OffsetFetchResponse, connection.version(_OFFSET_FETCH, 7))
     if answer.error_code:
-        raise BrokerRefused(
-            answer.error_code, f"cluster {client.cluster.alias}: group '{group}': {describe(answer.error_code)}"
-        )
+        what = f"cluster {client.cluster.alias}: group '{group}': {describe(answer.error_code)}"
+        raise BrokerRefused(answer.error_code, f"{what}{_needed(group, answer.error_code)}")
     return {
         (topic.name, part.partition_index): part.committed_offset
         for topic in answer.topics
         for part in topic.partitions
         if part.error_code == 0 and part.committed_offset >= 0
     }
+
+
+def _needed(group: str, code: int) -> str:
+    return f" (this needs DESCRIBE on group {group})" if code == _NOT_ALLOWED else ""

@@ -49,7 +49,8 @@ class TopicWriter:
     async def learn(self) -> None:
         view = (await self._client.metadata([self.topic]))[self.topic]
         if view.error or not view.leaders:
-            raise BrokerRefused(view.error or 5, f"cluster {self._client.cluster.alias}: topic {self.topic}")
+            needed = " (this needs READ and WRITE on the topic)" if view.error == _NOT_ALLOWED else ""
+            raise BrokerRefused(view.error or 5, f"cluster {self._client.cluster.alias}: topic {self.topic}{needed}")
         self.topic_id = view.topic_id
         self.leaders = view.leaders
 

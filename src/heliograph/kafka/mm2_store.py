@@ -18,6 +18,8 @@ from heliograph.wire.error_codes import describe
 from heliograph.wire.mm2 import StoredOffset, decode_stored_offset, encode_stored_offset, partition_of
 from heliograph.wire.records import Record, read_records
 
+_CONNECTOR_KEY = "connector-"
+
 
 async def read_stored(client: ClusterClient, topics: Sequence[str], source: str) -> list[Stored]:
     """Every entry of these topics that tells of the source cluster, each topic's partition in the order of its log."""
@@ -48,24 +50,26 @@ async def write_stored(client: ClusterClient, entries: Sequence[HandBack], sourc
         await writer.append(rows, now_ms)
 
 
-async def is_disabled(client: ClusterClient, topic: str, connector: str) -> bool:
-    """MirrorMaker 2's own configuration of a connector, in its config topic, says enabled=false."""
-    disabled = False
-    try:
-        async for record in _records(client, topic):
-            if record.key == f"connector-{connector}".encode():
-                disabled = _says_disabled(record.value)
-    except BrokerRefused:
-        return False  # no such topic, or not ours to read: nothing is known
-    return disabled
+async def connector_configs(client: ClusterClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By name, the configurations of the connectors that these topics of Connect's tell of."""
+    found: dict[str, dict[str, str]] = {}
+    for topic in topics:
+        try:
+            async for record in _records(client, topic):
+                key = (record.key or b"").decode(errors="replace")
+                if key.startswith(_CONNECTOR_KEY):
+                    found[key.removeprefix(_CONNECTOR_KEY)] = _properties(record.value)
+        except BrokerRefused:
+            continue  # gone, or not ours to read: nothing is known, and the check has a line for it
+    return found
 
 
-def _says_disabled(value: bytes | None) -> bool:
+def _properties(value: bytes | None) -> dict[str, str]:
+    """Empty where the connector was removed, or the record is not Connect's."""
     try:
-        properties = json.loads(value or b"{}").get("properties", {})
-        return str(properties.get("enabled", "true")).lower() == "false"
+        return {str(name): str(said) for name, said in json.loads(value or b"{}").get("properties", {}).items()}
     except (ValueError, AttributeError):
-        return False
+        return {}
 
 
 async def _records(client: ClusterClient, topic: str) -> AsyncIterator[Record]:

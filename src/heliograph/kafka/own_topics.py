@@ -22,6 +22,7 @@ from heliograph.wire.records import read_records
 _TIMEOUT_MS = 10_000
 _MISSING = {3, 100}
 _UNKNOWN_TOPIC = 3
+_NOT_ALLOWED = 29
 _NAMES_VERSION = 5  # the last one that knows topics by name only
 
 
@@ -38,7 +39,7 @@ async def read_topic(client: ClusterClient, topic: str) -> dict[int, list[PlainR
     if view.error in _MISSING:
         return None
     if view.error:
-        raise BrokerRefused(view.error, f"cluster {client.cluster.alias}: topic {topic}")
+        raise BrokerRefused(view.error, f"cluster {client.cluster.alias}: topic {topic}{_needed('READ', view.error)}")
     found: dict[int, list[PlainRecord]] = {}
     for partition, leader in sorted(view.leaders.items()):
         where = (topic, partition)
@@ -72,7 +73,7 @@ async def cut_off(client: ClusterClient, topic: str, partition: int, before: int
     for result in answer.topics:
         for told in result.partitions:
             if told.error_code:
-                raise BrokerRefused(told.error_code, f"DeleteRecords on topic {topic} (needs DELETE on the topic)")
+                raise _refused_to_delete(client, topic, told.error_code)
 
 
 async def delete_topic(client: ClusterClient, topic: str) -> None:
@@ -80,4 +81,12 @@ async def delete_topic(client: ClusterClient, topic: str) -> None:
     answer = await client.ask_controller(request, DeleteTopicsResponse, _NAMES_VERSION)
     for result in answer.responses:
         if result.error_code not in (0, _UNKNOWN_TOPIC):
-            raise BrokerRefused(result.error_code, f"DeleteTopics of {topic} (needs DELETE on the topic)")
+            raise _refused_to_delete(client, topic, result.error_code)
+
+
+def _refused_to_delete(client: ClusterClient, topic: str, code: int) -> BrokerRefused:
+    return BrokerRefused(code, f"cluster {client.cluster.alias}: deleting from topic {topic}{_needed('DELETE', code)}")
+
+
+def _needed(operation: str, code: int) -> str:
+    return f" (this needs {operation} on the topic)" if code == _NOT_ALLOWED else ""

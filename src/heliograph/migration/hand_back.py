@@ -25,12 +25,13 @@ from heliograph.kafka.lane import Start
 from heliograph.kafka.mm2_store import write_stored
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import Lane, LedgerEntry
+from heliograph.replication.findings import named
 from heliograph.replication.generations import EntryKey, Holder, LedgerBook, encode_entry
-from heliograph.replication.mm2_progress import HandBack, Partition, Progress, hand_back
+from heliograph.replication.mm2_progress import HandBack, Partition, Progress, hand_back, offsets_topic
 from heliograph.replication.starts import Look, needs_look
-from heliograph.replication.topic_plan import CreateTopic
 
 _MISSING = {3, 100}
+_NOT_ALLOWED = 29
 _LOOK_SECONDS = 1.0
 _REPLICATION_OPTION = "offset.storage.replication.factor"
 
@@ -72,10 +73,11 @@ class HandingBack:
         plan = await asyncio.to_thread(self._planner.discover)
         target = self._warm.client(self._settings.target)
         progress = await stored_progress(self._settings, plan.progress_topics, target)
-        alive = await live_mirrormaker(self._settings, progress, target)
+        alive = await live_mirrormaker(self._settings, progress, plan.config_topics, target)
         if alive.refusal:
             raise SetupError(alive.refusal)
         book = await self._book()
+        await self._refuse_hidden(plan, book)
         await self._take()
         known = {lane: entry for lane in plan.lanes if (entry := book.latest(lane.id)) is not None}
         if not known:
@@ -98,10 +100,7 @@ class HandingBack:
         """Write it. MirrorMaker 2's entries come first: without our note the next run only looks closer than it must."""
         mm2 = self._settings.mm2
         for topic in plan.missing_topics:
-            reason = "MirrorMaker 2 keeps its progress in it"
-            action = CreateTopic(
-                topic, mm2.topic_partitions, mm2.topic_replication_factor, {"cleanup.policy": "compact"}, reason
-            )
+            action = offsets_topic(topic, mm2.topic_partitions, mm2.topic_replication_factor)
             await asyncio.to_thread(self._admin.create, action, _REPLICATION_OPTION)
         client = self._warm.client(self._settings.target)
         now = self._clock.now_ms()
@@ -127,6 +126,21 @@ class HandingBack:
                 f"flow {self._settings.flow.name}: nothing was ever copied to {self._settings.flow.target} "
                 "(it has no ledger), so there is nothing to hand back"
             ) from error
+
+    async def _refuse_hidden(self, plan: FlowPlan, book: LedgerBook) -> None:
+        """A topic that was copied and may not be seen now has no lane in the plan: MirrorMaker 2 would copy it twice."""
+        flow = self._settings.flow
+        planned = {lane.id.topic for lane in plan.lanes}
+        copied = sorted({lane.topic for lane in book.lanes() if lane.flow == flow.name} - planned)
+        remote = [self._planner.remote_name(topic) for topic in copied]
+        for end, topics in ((self._settings.source, copied), (self._settings.target, remote)):
+            views = await self._warm.client(end).metadata(topics) if topics else {}
+            hidden = [topic for topic, view in views.items() if view.error == _NOT_ALLOWED]
+            if hidden:
+                raise SetupError(
+                    f"flow {flow.name} cannot be handed back: it has copied what may not be seen on cluster {end.alias} now "
+                    f"(this needs READ on topic {named(hidden)}), and MirrorMaker 2 would copy that again"
+                )
 
     async def _take(self) -> None:
         """Hold the flow, so that no lane moves; a run that renews its hold is alive, and is named."""

@@ -23,7 +23,7 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.operations.check_topics import TopicFacts, gather_topics, literals
 from heliograph.replication.findings import Finding, Level
-from heliograph.replication.mm2_progress import topics_to_read
+from heliograph.replication.mm2_progress import configs_to_read, topics_to_read
 from heliograph.replication.other_writers import mirror_maker_finding, writer_finding
 from heliograph.replication.permissions import permission_findings
 from heliograph.replication.preflight import (
@@ -123,7 +123,7 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
     yield factor_finding(ends.name, INTERNAL_REPLICATION_OPTION, own_factor, ends.target_facts)
     topics: list[TopicFacts] = []
     parts: list[tuple[str, Callable[[], Awaitable[list[Finding]]]]] = [
-        ("topics", lambda: _topics(ends, own_factor, topics)),
+        ("topics", lambda: _topics(ends, own_factor, topics, deep)),
         ("clocks", lambda: _clocks(ends)),
     ]
     if deep:
@@ -142,12 +142,12 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
             yield Finding(level, f"{ends.name}: {what}", f"could not be checked: {sentence}", "see the lines above")
 
 
-async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts]) -> list[Finding]:
+async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts], deep: bool) -> list[Finding]:
     facts = await gather_topics(ends.flow, ends.source, ends.target, own_factor or min(3, len(ends.target.brokers)))
     kept.append(facts)
     return [
         *choice_findings(ends.name, literals(ends.flow), facts.chosen, facts.visible),
-        *permission_findings(ends.name, ends.aliases, facts.granted),
+        *permission_findings(ends.name, ends.aliases, [g for g in facts.granted if deep or g.need.when.is_at_run]),
         *facts.refusals(ends.name),
         *limit_findings(ends.name, facts.limits),
     ]
@@ -170,18 +170,20 @@ def _broker_config(cluster: Cluster, name: str) -> str | None:
 async def _mirror_maker(ends: _Ends) -> list[Finding]:
     settings = ends.flow
     try:
-        visible = await asyncio.to_thread(_topic_names, settings.target_admin)
+        visible = await asyncio.to_thread(_partitions, settings.target_admin)
         stored = topics_to_read(visible, settings.flow.source, settings.mm2.topic)
         progress = await stored_progress(settings, stored, ends.target)
-        alive = await live_mirrormaker(settings, progress, ends.target)
+        configs = configs_to_read(visible, settings.flow.source)
+        alive = await live_mirrormaker(settings, progress, configs, ends.target)
     except BrokerRefused as error:
         return [mirror_maker_finding(ends.aliases, "", why_not=str(error))]
     return [mirror_maker_finding(ends.aliases, alive.refusal, alive.lookalikes)]
 
 
-def _topic_names(cluster: Cluster) -> list[str]:
+def _partitions(cluster: Cluster) -> dict[str, int]:
+    """All topics that may be seen, with their partitions."""
     with ClusterAdmin(cluster) as admin:
-        return list(admin.topics())
+        return {name: topic.partitions for name, topic in admin.topics().items()}
 
 
 async def _space(ends: _Ends, topics: list[TopicFacts]) -> list[Finding]:

@@ -7,38 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.admin import ClusterAdmin, internal_topics
-from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.grants import (
-    TOPIC_REFUSED,
-    Refusal,
-    TopicGrants,
-    cluster_operations,
-    may_describe_group,
-    may_use_transactional_id,
-    topic_grants,
-    try_create,
-    visible_topics,
-)
+from heliograph.kafka.grants import TOPIC_REFUSED, Refusal, TopicGrants, topic_grants, try_create, visible_topics
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
+from heliograph.operations.check_rights import Asked, Configs, describable, read_configs, rights
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.findings import Finding, Level
-from heliograph.replication.permissions import NEEDS, Granted, Need, On
+from heliograph.replication.permissions import Granted
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
 from heliograph.replication.topic_names import policy_for, should_replicate
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, TopicRules, Unnameable, plan_topics
 
 _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
-
-Grants = Mapping[str, TopicGrants]
-Configs = Mapping[str, dict[str, ConfigValue]]
 
 
 @dataclass(frozen=True)
@@ -81,8 +68,8 @@ async def gather_topics(
     remote = {name: policy.format_remote_topic(flow.flow.source, name) for name in chosen}
     own = internal_topics(own_factor)
     there = await topic_grants(target, [*remote.values(), *(action.name for action in own)])
-    configs = await _configs(source.cluster, _describable(chosen))
-    there_configs = await _configs(target.cluster, _describable({name: there[name] for name in remote.values()}))
+    configs = await read_configs(source.cluster, describable(chosen))
+    there_configs = await read_configs(target.cluster, describable({name: there[name] for name in remote.values()}))
     topics = {name: _topic(name, grants, configs) for name, grants in chosen.items()}
     existing = {name: _topic(name, there[name], there_configs) for name in remote.values() if there[name].exists}
     excluded = NameFilter(flow.config_properties_exclude)
@@ -92,19 +79,19 @@ async def gather_topics(
     wishes += [action for action in own if not there[action.name].exists]
     created = await try_create(target, wishes)
     growing = frozenset(action.name for action in actions if isinstance(action, AddPartitions))
-    asked = _Asked(
+    asked = Asked(
         chosen | await _hidden(flow, source, set(visible)),
         {name: there[name] for name in remote.values()},
         {action.name: there[action.name] for action in own},
         created,
+        growing,
     )
-    granted = await _granted(flow, source, target, asked, growing)
     made = {action.name: dict(action.configs) for action in wishes}
     pairs = await _limits(target.cluster, remote, (configs, there_configs), made)
     return TopicFacts(
         visible=tuple(visible),
         remote=remote,
-        granted=granted,
+        granted=await rights(flow, source, target, asked),
         refused={name: refusal for name, refusal in created.items() if refusal and refusal.code != TOPIC_REFUSED},
         unnameable=tuple(action for action in actions if isinstance(action, Unnameable)),
         limits=pairs,
@@ -124,71 +111,8 @@ def literals(flow: FlowSettings) -> list[str]:
     return [name for name in flow.topics if _LITERAL.fullmatch(name)]
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What brokers said of source topics, remote topics and Heliograph's own, and of creating those that are missing."""
-
-    source: Grants
-    remote: Grants
-    own: Grants
-    created: Mapping[str, Refusal | None]
-
-
-def _describable(grants: Grants) -> list[str]:
-    return [name for name, found in grants.items() if found.exists and "DESCRIBE_CONFIGS" in found.operations]
-
-
-async def _configs(cluster: Cluster, names: Sequence[str]) -> Configs:
-    return await asyncio.to_thread(_read_configs, cluster, names) if names else {}
-
-
-def _read_configs(cluster: Cluster, names: Sequence[str]) -> Configs:
-    with ClusterAdmin(cluster) as admin:
-        return admin.topic_configs(names)
-
-
 def _topic(name: str, grants: TopicGrants, configs: Configs) -> Topic:
     return Topic(name, grants.topic_id, grants.partitions, configs.get(name, {}))
-
-
-async def _granted(
-    flow: FlowSettings, source: ClusterClient, target: ClusterClient, asked: _Asked, growing: frozenset[str]
-) -> tuple[Granted, ...]:
-    source_cluster, target_cluster = await cluster_operations(source), await cluster_operations(target)
-    identity, group = transactional_id(flow.flow.name), f"{flow.flow.source}-mm2"
-    by_kind: dict[On, Mapping[str, bool]] = {
-        On.TRANSACTIONAL_ID: {identity: await may_use_transactional_id(target, identity)},
-        On.MM2_GROUP: {group: await may_describe_group(target, group)},
-    }
-
-    def answer(need: Need) -> Granted:
-        match need.on:
-            case On.SOURCE_TOPICS:
-                return Granted(need, _by_name(need, asked.source, {}))
-            case On.REMOTE_TOPICS:
-                urgent = growing if need.operation == "ALTER" else frozenset[str]()
-                return Granted(need, _by_name(need, asked.remote, asked.created), urgent)
-            case On.OWN_TOPICS:
-                return Granted(need, _by_name(need, asked.own, asked.created))
-            case On.SOURCE_CLUSTER:
-                return Granted(need, {"": source_cluster[need.operation]})
-            case On.TARGET_CLUSTER:
-                return Granted(need, {"": target_cluster[need.operation]})
-            case other:
-                return Granted(need, by_kind[other])
-
-    return tuple(answer(need) for need in NEEDS)
-
-
-def _by_name(need: Need, grants: Grants, created: Mapping[str, Refusal | None]) -> dict[str, bool]:
-    """CREATE is needed only where a topic is missing; whether it is granted was seen by trying."""
-    if need.operation == "CREATE":
-        return {
-            name: refusal is None or refusal.code != TOPIC_REFUSED
-            for name, refusal in created.items()
-            if name in grants
-        }
-    return {name: need.operation in found.operations for name, found in grants.items()}
 
 
 async def _limits(

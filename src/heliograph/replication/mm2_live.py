@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 STABLE = "Stable"
+HIDDEN = "Hidden"
+"""Not one of Kafka's states: the group is listed, its members may not be seen."""
 _DEDICATED = "-mm2"
 _CONNECTOR_ITSELF = -1
 """Stands among task numbers for the connector, which runs on one member and makes its tasks there."""
@@ -25,7 +27,7 @@ class Member:
 
 @dataclass(frozen=True)
 class ConnectGroup:
-    """A group of Connect workers on the target."""
+    """A group of Connect workers on the target; one that is HIDDEN shows no members."""
 
     name: str
     state: str
@@ -43,9 +45,19 @@ class Sought:
     """The connector's stored configuration says enabled=false: without tasks it only emits heartbeats."""
 
 
+def is_dedicated(group: str) -> bool:
+    """A MirrorMaker 2 without a Connect cluster: its group is named after its source, so it carries no other flow."""
+    return group.endswith(_DEDICATED)
+
+
 def refusal(sought: Sought, groups: Sequence[ConnectGroup]) -> str:
     """Why the flow must not start; nothing if it may."""
     for group in groups:
+        if group.state == HIDDEN and group.name == sought.group:
+            return (
+                f"flow {sought.flow}: a MirrorMaker 2 that copies it would not be noticed, since DESCRIBE on group "
+                f"'{group.name}' of the target is missing: grant DESCRIBE on group {group.name} to Heliograph's principal"
+            )
         for member in group.members:
             doing = _doing(sought, group, member)
             if doing:
@@ -70,6 +82,17 @@ def _doing(sought: Sought, group: ConnectGroup, member: Member) -> str:
     return ""
 
 
+def unknown_connectors(sought: Sought, groups: Sequence[ConnectGroup]) -> frozenset[str]:
+    """Connectors with tasks whose names do not tell whether they copy the flow."""
+    return frozenset(
+        connector
+        for group in groups
+        for member in group.members
+        for connector, tasks in (member.tasks or {}).items()
+        if connector not in sought.connectors and any(task != _CONNECTOR_ITSELF for task in tasks)
+    )
+
+
 def lookalikes(sought: Sought, groups: Sequence[ConnectGroup]) -> tuple[str, ...]:
     """Connectors with tasks that are called a mirror, in a Connect cluster, and may be the flow's under another name."""
     return tuple(
@@ -77,7 +100,7 @@ def lookalikes(sought: Sought, groups: Sequence[ConnectGroup]) -> tuple[str, ...
             {
                 connector
                 for group in groups
-                if not group.name.endswith(_DEDICATED)
+                if not is_dedicated(group.name)
                 for member in group.members
                 for connector, tasks in (member.tasks or {}).items()
                 if "mirror" in connector.lower() and connector not in sought.connectors

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from heliograph.replication.topic_plan import CreateTopic
+
 SOURCE_CONNECTOR = "MirrorSourceConnector"
+_CLASSES = (SOURCE_CONNECTOR, "MirrorSource")
+"""What `connector.class` may say, after the package: Connect takes a class without its last word too."""
+_DEFAULT_ALIAS = "source"
 
 Partition = tuple[str, int]
 
@@ -32,6 +37,8 @@ class Progress:
     stored: Mapping[Partition, Stored] = field(default_factory=dict)
     connectors: frozenset[str] = frozenset()
     """All source connectors that stored something for this source."""
+    hidden_in: str = ""
+    """The topic that may hold progress and may not be seen; empty if nothing is hidden."""
 
     def offset(self, partition: Partition) -> int | None:
         found = self.stored.get(partition)
@@ -52,6 +59,16 @@ def default_topic(source: str) -> str:
     return f"mm2-offsets.{source}.internal"
 
 
+def offsets_topic(name: str, partitions: int, replicas: int) -> CreateTopic:
+    """The topic as a hand-back makes it where it is missing."""
+    configs = {"cleanup.policy": "compact"}
+    return CreateTopic(name, partitions, replicas, configs, "MirrorMaker 2 keeps its progress in it")
+
+
+def default_configs_topic(source: str) -> str:
+    return f"mm2-configs.{source}.internal"
+
+
 def default_group(source: str) -> str:
     return f"{source}-mm2"
 
@@ -69,6 +86,34 @@ def topics_to_read(names: Iterable[str], source: str, chosen: str) -> list[str]:
     if chosen or fixed in existing:
         return [fixed] if fixed in existing else []
     return sorted(name for name in existing if name.endswith("-offsets") and not name.startswith("__"))
+
+
+def configs_to_read(partitions: Mapping[str, int], source: str) -> list[str]:
+    """Which of the target's topics, given with their partitions, may hold the configurations of its connectors.
+
+    Connect insists on one partition, and names that end with -configs are its own habit and Strimzi's.
+    """
+    fixed = default_configs_topic(source)
+    return sorted(
+        name
+        for name, count in partitions.items()
+        if name == fixed or (name.endswith("-configs") and not name.startswith("__") and count == 1)
+    )
+
+
+def mirrors_of(configs: Mapping[str, Mapping[str, str]], source: str) -> frozenset[str]:
+    """The connectors, by name, that are source connectors of MirrorMaker 2 for this source."""
+    return frozenset(
+        name
+        for name, config in configs.items()
+        if config.get("connector.class", "").rpartition(".")[2] in _CLASSES
+        and config.get("source.cluster.alias", _DEFAULT_ALIAS) == source
+    )
+
+
+def is_switched_off(config: Mapping[str, str] | None) -> bool:
+    """MirrorMaker 2's own `enabled = false`: the connector is there and makes no tasks."""
+    return config is not None and config.get("enabled", "true").lower() == "false"
 
 
 def latest_progress(entries: Iterable[Stored], connector: str = "") -> Progress:

@@ -20,8 +20,25 @@ class On(StrEnum):
     REMOTE_TOPICS = "each remote topic"
     OWN_TOPICS = "topics `__heliograph-*`"
     TRANSACTIONAL_ID = "transactional id `heliograph.<flow>`"
-    MM2_GROUP = "group `<source>-mm2`"
+    MM2_GROUP = "group `<source>-mm2`, each Connect group"
     TARGET_CLUSTER = "the target cluster"
+    START_GROUP = "the group of `start.from = group:NAME`"
+    DEAD_LETTERS = "topics `__heliograph-dead-letter.*`"
+    MM2_OFFSETS = "topic `mm2-offsets.<source>.internal`"
+    MM2_CONFIGS = "topic `mm2-configs.<source>.internal`"
+
+
+class Occasion(StrEnum):
+    """What a permission is for; `run` is every run."""
+
+    RUN = "run"
+    TAKE_OVER = "take-over"
+    HAND_BACK = "hand-back"
+    FORGET = "forget"
+
+    @property
+    def is_at_run(self) -> bool:
+        return self in (Occasion.RUN, Occasion.TAKE_OVER)
 
 
 @dataclass(frozen=True)
@@ -32,10 +49,11 @@ class Need:
     operation: str
     level: Level
     why: str
+    when: Occasion = Occasion.RUN
 
     @property
     def is_on_source(self) -> bool:
-        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER)
+        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER, On.START_GROUP)
 
 
 _FAIL, _WARN = Level.FAIL, Level.WARN
@@ -46,6 +64,7 @@ NEEDS: tuple[Need, ...] = (
         On.SOURCE_TOPICS, "DESCRIBE_CONFIGS", _FAIL, "cleanup.policy says how a lane counts; new remote topics copy it"
     ),
     Need(On.SOURCE_CLUSTER, "DESCRIBE", _WARN, "sizes and the clock are read; without it they are not known"),
+    Need(On.START_GROUP, "DESCRIBE", _FAIL, "lanes begin at the offsets that it committed"),
     Need(On.REMOTE_TOPICS, "CREATE", _FAIL, "missing remote topics are made"),
     Need(On.REMOTE_TOPICS, "WRITE", _FAIL, "records are written"),
     Need(On.REMOTE_TOPICS, "READ", _FAIL, "attach asks what the target has and proves its position"),
@@ -65,6 +84,26 @@ NEEDS: tuple[Need, ...] = (
         On.TARGET_CLUSTER, "DESCRIBE", _WARN, "space, clock and Connect groups are read; without it they are not known"
     ),
     Need(On.MM2_GROUP, "DESCRIBE", _WARN, "a MirrorMaker 2 that still runs is noticed"),
+    Need(On.DEAD_LETTERS, "CREATE", _WARN, "with on.bad.record = dead-letter they are made for the first bad record"),
+    Need(On.DEAD_LETTERS, "WRITE", _WARN, "with on.bad.record = dead-letter bad records are kept there"),
+    Need(On.MM2_OFFSETS, "READ", _WARN, "MirrorMaker 2's stored progress is read", Occasion.TAKE_OVER),
+    Need(
+        On.MM2_OFFSETS,
+        "DESCRIBE_CONFIGS",
+        _FAIL,
+        "progress is kept in compacted topics, others are passed over",
+        Occasion.TAKE_OVER,
+    ),
+    Need(
+        On.MM2_CONFIGS,
+        "READ",
+        _WARN,
+        "tells which connectors copy the flow, and which are switched off",
+        Occasion.TAKE_OVER,
+    ),
+    Need(On.MM2_OFFSETS, "CREATE", _WARN, "a hand-back makes it if it is missing", Occasion.HAND_BACK),
+    Need(On.MM2_OFFSETS, "WRITE", _WARN, "a hand-back writes our positions into it", Occasion.HAND_BACK),
+    Need(On.OWN_TOPICS, "DELETE", _WARN, "forgetting a flow cuts off or deletes what is of it", Occasion.FORGET),
 )
 
 
@@ -75,7 +114,8 @@ class Granted:
     need: Need
     by_name: Mapping[str, bool]
     urgent: frozenset[str] = frozenset()
-    """Names where a missing permission that would be a WARN is a FAIL: a remote topic that must grow now."""
+    """Names where a missing permission that would be a WARN is a FAIL: a remote topic that must grow now, stored progress
+    that is there."""
 
 
 def permission_findings(flow: str, aliases: tuple[str, str], granted: Sequence[Granted]) -> Iterator[Finding]:
@@ -107,6 +147,10 @@ _KIND = {
     On.OWN_TOPICS: "topic",
     On.TRANSACTIONAL_ID: "transactional id",
     On.MM2_GROUP: "group",
+    On.START_GROUP: "group",
+    On.DEAD_LETTERS: "topic",
+    On.MM2_OFFSETS: "topic",
+    On.MM2_CONFIGS: "topic",
 }
 
 

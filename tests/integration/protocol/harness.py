@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 from heliograph.config.load import load
 from heliograph.control.opening import OpenedFlow, open_lanes
 from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
+from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.client import ClusterClient, ProducerState
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ledger import PRODUCE_API, Ledger
@@ -50,6 +51,19 @@ UNCLEAN = {
 """Brokers that elect whoever is left, and notice soon that one is gone."""
 
 T = TypeVar("T")
+
+
+def elect_uncleanly(cluster: EmbeddedCluster, as_it_was: Callable[[], bool]) -> None:
+    """Of three replicas the one on broker 2, which was killed before, is all that is left, and leads; then the others are
+    back and cut their logs to its own. The ledger is never elected like this: its leader must come back.
+    """
+    cluster.kill(1)
+    cluster.kill(3)
+    cluster.restart(2)
+    wait_until(as_it_was, "the follower that was away leads", every=0.5)
+    cluster.restart(1)
+    cluster.restart(3)
+    wait_until(as_it_was, "it still leads", every=0.5)
 
 
 @dataclass(frozen=True)

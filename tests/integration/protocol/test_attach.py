@@ -11,10 +11,19 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.slot import wall_ms
 from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity
-from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, UNCLEAN, Attempt, Mirror, Opened, carry
+from tests.integration.protocol.harness import (
+    BATCH_BY_BATCH,
+    QUICK,
+    SILENT,
+    UNCLEAN,
+    Attempt,
+    Mirror,
+    Opened,
+    carry,
+    elect_uncleanly,
+)
 from tests.support.clusters import ClusterFactory
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
-from tests.support.waiting import wait_until
 from tests.support.writers import samples, write, write_dense, write_single_record_batches, write_transactions
 
 
@@ -201,7 +210,7 @@ def test_a_target_that_lost_its_tail_is_written_again_from_there(new_cluster: Cl
     write(own.source, own.topic, samples(30))
     with Attempt(opened, QUICK) as attempt:
         attempt.wait_for_records(30)
-        target.kill(2)  # the follower has 30
+        target.kill(2)  # this follower has 30
         write(own.source, own.topic, samples(40, seed=2))
         attempt.wait_for_records(70)
         attempt.stop()
@@ -221,7 +230,7 @@ def test_a_target_that_lost_everything_is_copied_again_from_the_start(
 ) -> None:
     """P3.5, P9, case 2b: the new leader is empty. Going on with the next record would leave the first 30 missing."""
     own, opened, target = _unclean_pair(new_cluster, mirror)
-    target.kill(2)  # the follower has nothing
+    target.kill(2)  # this follower has nothing
     write(own.source, own.topic, samples(30))
     with Attempt(opened, QUICK) as attempt:
         attempt.wait_for_records(30)
@@ -242,25 +251,21 @@ def test_a_target_that_lost_everything_is_copied_again_from_the_start(
 
 
 def _unclean_pair(new_cluster: ClusterFactory, mirror: Mirror) -> tuple[Mirror, Opened, EmbeddedCluster]:
-    target = new_cluster("T", brokers=2, config=UNCLEAN)
+    target = new_cluster("T", brokers=3, config=UNCLEAN)
     own = Mirror(mirror.source, target.bootstrap, mirror.topic)
     own.make_topic()
     client = admin(target.bootstrap)
-    client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
+    client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2, 3]], config={})])[own.remote].result(30)
     return own, own.open(), target
 
 
 def _elect_uncleanly(target: EmbeddedCluster, own: Mirror, end: int) -> None:
-    target.kill(1)
-    target.restart(2)
-    wait_until(lambda: _end(target, own) == end, f"the follower leads, with {end} records", every=0.5)
-    target.restart(1)  # the ledger is never elected uncleanly: its leader must come back
-    wait_until(lambda: _end(target, own) == end, f"the follower still leads, with {end} records", every=0.5)
+    elect_uncleanly(target, lambda: _end(target, own) == end)
 
 
 def _end(target: EmbeddedCluster, own: Mirror) -> int | None:
     """None while no leader answers."""
     try:
-        return ends(target.bootstrap, own.remote).get(0)
+        return ends(target.bootstrap, own.remote, within=3.0).get(0)
     except (TimeoutError, KafkaException):
         return None

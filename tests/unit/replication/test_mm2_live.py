@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.replication.mm2_live import ConnectGroup, Member, Sought, lookalikes, refusal
+from heliograph.replication.mm2_live import (
+    HIDDEN,
+    ConnectGroup,
+    Member,
+    Sought,
+    lookalikes,
+    refusal,
+    unknown_connectors,
+)
 
 SOUGHT = Sought("A->B", "A-mm2", {"MirrorSourceConnector", "A->B.MirrorSourceConnector"})
 
@@ -66,3 +74,18 @@ def test_a_stopped_connector_leaves_a_group_that_does_not_hinder() -> None:
 )
 def test_mirrors_of_unknown_names_in_a_connect_cluster_are_named(found: ConnectGroup, named: tuple[str, ...]) -> None:
     assert lookalikes(SOUGHT, [found]) == named
+
+
+def test_the_flows_own_group_is_refused_when_its_members_may_not_be_seen() -> None:
+    assert refusal(SOUGHT, [ConnectGroup("sinks", HIDDEN, [])]) == ""
+    said = refusal(SOUGHT, [ConnectGroup("A-mm2", HIDDEN, [])])
+    assert "DESCRIBE on group 'A-mm2' of the target is missing" in said
+    assert said.endswith(": grant DESCRIBE on group A-mm2 to Heliograph's principal")
+
+
+def test_connectors_with_tasks_that_no_name_tells_of_are_unknown() -> None:
+    groups = [
+        group("connect", {"orders": (-1, 0), "idle": (-1,), "A->B.MirrorSourceConnector": (0,)}),
+        group("new", None),
+    ]
+    assert unknown_connectors(SOUGHT, groups) == {"orders"}

@@ -6,11 +6,15 @@ from heliograph.replication.mm2_progress import (
     HandBack,
     Progress,
     Stored,
+    configs_to_read,
     connector_names,
     default_group,
     default_topic,
     hand_back,
+    is_switched_off,
     latest_progress,
+    mirrors_of,
+    offsets_topic,
     topics_to_read,
 )
 
@@ -77,3 +81,41 @@ def test_a_lane_goes_back_to_where_its_progress_was_found() -> None:
         HandBack(STRIMZI, T1, 19, "strimzi-offsets"),
     ]
     assert hand_back({T0: 10}, progress, "A", "mine", "here") == [HandBack("mine", T0, 9, "here")]
+
+
+def test_configurations_are_looked_for_where_connect_and_strimzi_keep_them() -> None:
+    partitions = {
+        "mm2-configs.A.internal": 1,
+        "mm2-configs.C.internal": 1,
+        "connect-configs": 1,
+        "app-configs": 12,
+        "__own-configs": 1,
+        "orders": 1,
+    }
+    assert configs_to_read(partitions, "A") == ["connect-configs", "mm2-configs.A.internal"]
+    assert configs_to_read(partitions, "B") == ["connect-configs"]
+
+
+def test_a_mirror_is_known_by_its_class_and_its_source() -> None:
+    configs = {
+        "orders": {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"},
+        "short": {"connector.class": "MirrorSource", "source.cluster.alias": "A"},
+        "other source": {"connector.class": "MirrorSourceConnector", "source.cluster.alias": "C"},
+        "checkpoints": {"connector.class": "MirrorCheckpointConnector", "source.cluster.alias": "A"},
+        "removed": {},
+    }
+    assert mirrors_of(configs, "A") == {"short"}
+    assert mirrors_of(configs, "source") == {"orders"}
+
+
+def test_a_connector_is_switched_off_only_if_its_configuration_says_so() -> None:
+    assert is_switched_off({"enabled": "False"})
+    assert not is_switched_off({"enabled": "true"})
+    assert not is_switched_off({})
+    assert not is_switched_off(None)
+
+
+def test_the_topic_for_progress_is_made_compacted() -> None:
+    wish = offsets_topic("mm2-offsets.A.internal", 25, 3)
+    assert (wish.name, wish.partitions, wish.replication_factor) == ("mm2-offsets.A.internal", 25, 3)
+    assert wish.configs == {"cleanup.policy": "compact"}

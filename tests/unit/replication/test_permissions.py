@@ -8,6 +8,7 @@ from heliograph.replication.permissions import (
     Granted,
     Missing,
     Need,
+    Occasion,
     On,
     missing_on_topic,
     missing_to_write,
@@ -47,6 +48,11 @@ def test_a_missing_one_names_only_the_resources_that_lack_it_and_the_cluster_to_
         (On.TRANSACTIONAL_ID, "WRITE", "heliograph.A->B", "WRITE on transactional id heliograph.A->B of cluster B"),
         (On.MM2_GROUP, "DESCRIBE", "A-mm2", "DESCRIBE on group A-mm2 of cluster B"),
         (On.OWN_TOPICS, "CREATE", "__heliograph-ledger", "CREATE on topic __heliograph-ledger of cluster B"),
+        (On.OWN_TOPICS, "DELETE", "__heliograph-ledger", "DELETE on topic __heliograph-ledger of cluster B"),
+        (On.START_GROUP, "DESCRIBE", "old", "DESCRIBE on group old of cluster A"),
+        (On.MM2_OFFSETS, "READ", "mm2-offsets.A.internal", "READ on topic mm2-offsets.A.internal of cluster B"),
+        (On.MM2_CONFIGS, "READ", "mm2-configs.A.internal", "READ on topic mm2-configs.A.internal of cluster B"),
+        (On.DEAD_LETTERS, "WRITE", "__heliograph-dead-letter.A.t", "WRITE on topic __heliograph-dead-letter.A.t of"),
     ],
 )
 def test_every_kind_of_resource_is_named_as_kafka_calls_it(on: On, operation: str, name: str, said: str) -> None:
@@ -86,3 +92,15 @@ def test_what_is_no_refusal_of_a_topic_misses_nothing_there(code: int | None) ->
 def test_a_refused_write_misses_the_topic_or_with_old_brokers_the_cluster() -> None:
     assert missing_to_write(29, "A.orders", "B") == Missing("WRITE", "the topic A.orders", "B")
     assert str(missing_to_write(31, "A.orders", "B")) == "IDEMPOTENT_WRITE on the cluster of cluster B"
+
+
+def test_a_run_is_told_what_it_needs_itself_and_nothing_that_other_commands_need() -> None:
+    assert {occasion for occasion in Occasion if occasion.is_at_run} == {Occasion.RUN, Occasion.TAKE_OVER}
+
+
+def test_a_permission_that_is_advised_fails_where_it_cannot_be_done_without() -> None:
+    read = need(On.MM2_OFFSETS, "READ")
+    (hidden,) = permission_findings(FLOW, ALIASES, [Granted(read, {"mm2-offsets.A.internal": False})])
+    there = frozenset({"mm2-offsets.A.internal"})
+    (seen,) = permission_findings(FLOW, ALIASES, [Granted(read, {"mm2-offsets.A.internal": False}, there)])
+    assert (hidden.level, seen.level) == (Level.WARN, Level.FAIL)
