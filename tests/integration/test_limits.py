@@ -39,7 +39,7 @@ def test_a_limit_holds_for_the_flow_and_for_a_topic_and_is_lifted_by_saving_the_
         "slots": "2",
         "epoch.seconds": "5",
         f"{flow}.throttle.bytes.per.second": str(FLOW_LIMIT),
-        f"{flow}.throttle.bytes.per.second.{slow}": str(TOPIC_LIMIT),
+        f"{flow}.topic.{slow}.throttle.bytes.per.second": str(TOPIC_LIMIT),
         f"{target}.producer.send.buffer.bytes": "65536",
     }
     properties = tmp_path / "limits.properties"

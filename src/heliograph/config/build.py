@@ -22,8 +22,6 @@ from heliograph.replication.starts import StartFrom
 
 Entries = Mapping[str, Property]
 
-_TOPIC_LIMIT = "throttle.bytes.per.second."
-
 
 def cluster(entries: Entries, alias: str) -> Cluster:
     """How admin connections reach a cluster; a flow's reader and writer may log in otherwise. No addresses: empty."""
@@ -77,7 +75,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         receive_buffer_bytes=view.number("consumer.receive.buffer.bytes"),
         send_buffer_bytes=writer.number("producer.send.buffer.bytes"),
         throttle=view.number("throttle.bytes.per.second"),
-        throttle_topics=_topic_limits(entries, flow),
+        throttle_topics=cast("tuple[tuple[str, int], ...]", view.per_topic("topic.<name>.throttle.bytes.per.second")),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
         start_from=view.start("start.from"),
@@ -106,14 +104,6 @@ def _policies(view: View) -> Policies:
     )
 
 
-def _topic_limits(entries: Entries, flow: Flow) -> tuple[tuple[str, int], ...]:
-    """By topic; the flow's own form wins, also with a 0, which takes the limit away."""
-    found: dict[str, int] = {}
-    for prefix in (_TOPIC_LIMIT, f"{flow.name}.{_TOPIC_LIMIT}"):
-        found |= {name.removeprefix(prefix): int(e.value) for name, e in entries.items() if name.startswith(prefix)}
-    return tuple(sorted((topic, limit) for topic, limit in found.items() if limit))
-
-
 def engine_settings(entries: Entries) -> EngineSettings:
     view = View(entries)
     return EngineSettings(
@@ -140,7 +130,8 @@ def option_values(
 ) -> Iterator[OptionValue]:
     """Every option of the table: for each flow where it is a flow's, else as often as it is set, else its default."""
     for option in OPTIONS:
-        if option.served and not option.is_family and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
+        is_one = not option.is_family and not option.is_per_topic
+        if option.served and is_one and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
             yield from (_of_flow(entries, option, flow) for flow in flows)
             continue
         mine = [entry for entry, meaning in known if meaning is option]

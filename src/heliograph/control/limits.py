@@ -84,7 +84,7 @@ def _limits(flows: Iterable[FlowSettings]) -> dict[str, int]:
     for flow in flows:
         if flow.throttle:
             found[flow.flow.name] = flow.throttle
-        found |= {topic_key(flow.flow.name, topic): limit for topic, limit in flow.throttle_topics}
+        found |= {topic_key(flow.flow.name, topic): limit for topic, limit in flow.throttle_topics if limit}
     return found
 
 

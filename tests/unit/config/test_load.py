@@ -627,19 +627,17 @@ def test_limits_are_read_for_the_flow_and_for_topics() -> None:
     settings = flow(
         "throttle.bytes.per.second = 5",
         "A->B.throttle.bytes.per.second = 7",
-        "throttle.bytes.per.second.orders = 1",
-        "throttle.bytes.per.second.a.b = 2",
-        "A->B.throttle.bytes.per.second.orders = 3",
-        "A->B.throttle.bytes.per.second.a.b = 0",
+        "A->B.topic.orders.throttle.bytes.per.second = 3",
+        "A->B.topic.a.b.throttle.bytes.per.second = 2",
     )
-    assert (settings.throttle, settings.throttle_topics) == (7, (("orders", 3),))
-    (fault,) = faults(BASE + "A->B.throttle.bytes.per.second.orders = fast")
-    assert fault.endswith("A->B.throttle.bytes.per.second.orders = fast: expected a whole number of at least 0")
+    assert (settings.throttle, settings.throttle_topics) == (7, (("a.b", 2), ("orders", 3)))
+    (fault,) = faults(BASE + "A->B.topic.orders.throttle.bytes.per.second = fast")
+    assert fault.endswith("A->B.topic.orders.throttle.bytes.per.second = fast: expected a whole number of at least 0")
 
 
 def test_the_limit_of_a_topic_is_shown_where_it_is_set() -> None:
-    shown = {value.name: value.value for value in loaded("A->B.throttle.bytes.per.second.orders = 3").values}
-    assert shown["A->B.throttle.bytes.per.second.orders"] == "3"
+    shown = {value.name: value.value for value in loaded("A->B.topic.orders.throttle.bytes.per.second = 3").values}
+    assert shown["A->B.topic.orders.throttle.bytes.per.second"] == "3"
     assert shown["A->B.throttle.bytes.per.second"] == "0"
 
 

@@ -47,14 +47,14 @@ def test_without_limits_nobody_is_told_anything() -> None:
 
 
 def test_every_slot_begins_with_an_equal_part() -> None:
-    keeper = limits("A->B.throttle.bytes.per.second = 100", "A->B.throttle.bytes.per.second.orders = 10", slots=4)
+    keeper = limits("A->B.throttle.bytes.per.second = 100", "A->B.topic.orders.throttle.bytes.per.second = 10", slots=4)
     assert dict(keeper.beginning("A->B")) == {"A->B": 25, "A->B/orders": 2.5}
     assert keeper.beginning("A->Bc") == ()
 
 
 def test_a_limit_moves_to_the_task_that_is_held_back() -> None:
     one, other = Task("one", "A->B/orders/0"), Task("other", "A->B/orders/1", "A->B/payments/0")
-    keeper = limits("throttle.bytes.per.second = 1000", "throttle.bytes.per.second.payments = 30")
+    keeper = limits("throttle.bytes.per.second = 1000", "A->B.topic.payments.throttle.bytes.per.second = 30")
     keeper.tell([one.end, other.end])
     assert (one.told(), other.told()) == ({"A->B": 500}, {"A->B": 500, "A->B/payments": 30})
     keeper.take("one", report({"A->B": 500}, "A->B"))
@@ -78,7 +78,9 @@ def test_a_task_that_is_gone_leaves_its_part_to_the_others() -> None:
 def test_a_changed_file_changes_limits_and_nothing_else() -> None:
     task = Task("one", "A->B/orders/0")
     keeper = limits("throttle.bytes.per.second = 1000")
-    assert keeper.change(settings("throttle.bytes.per.second = 2000000", "throttle.bytes.per.second.orders = 7")) == [
+    assert keeper.change(
+        settings("throttle.bytes.per.second = 2000000", "A->B.topic.orders.throttle.bytes.per.second = 7")
+    ) == [
         "the limit of A->B is 2,000,000 bytes per second, it was 1,000 bytes per second",
         "the limit of A->B/orders is 7 bytes per second, it was none",
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heliograph.config.kinds import Choice, Flag, Text, Whole
-from heliograph.config.option import FLOW, TOP, Option
+from heliograph.config.option import FLOW, FLOW_ONLY, TOP, Option
 
 OURS = "Heliograph 0.1"
 
@@ -28,11 +28,11 @@ LIMIT_ROWS = (
         since=OURS,
     ),
     Option(
-        "throttle.bytes.per.second.*",
+        "topic.<name>.throttle.bytes.per.second",
         Whole(0),
         "0",
-        "The same for one topic, whose name on the source stands in place of the star.",
-        FLOW,
+        "The same for one topic: A->B.topic.orders.throttle.bytes.per.second = 1000000.",
+        FLOW_ONLY,
         since=OURS,
     ),
     Option(
