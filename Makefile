@@ -44,7 +44,9 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 jars: java setup
 	@$(BIN)/python -m heliograph.embedded.jars
-	@$(BIN)/python -m heliograph.spark.prepare || true # without it Spark starts as ever, two seconds later
+	@# Without these brokers start a second later, and Spark two.
+	@$(BIN)/python -m heliograph.embedded.prepare || true
+	@$(BIN)/python -m heliograph.spark.prepare || true
 
 lint: setup
 	$(BIN)/ruff format --check --quiet .

@@ -95,6 +95,8 @@ def test_kills_on_a_compacted_source_lose_nothing_and_repeat_little(
                 os.kill((run.workers() if victim == "worker" else run.jvms())[0], signal.SIGKILL)
         written = feed.stop()
         wait_until(lambda: _last(target, f"A.{unique}") == written - 1, "the last record is copied", 90, every=0.5)
+        # Workers of the driver that was killed may have copied the last record: the new one has to be there to be stopped.
+        wait_until(run.workers, "the last run carries", 90, every=0.2)
         assert run.terminate() == 0
     finally:
         feed.stop()

@@ -23,6 +23,7 @@ from confluent_kafka import KafkaException
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.operations.compare import compare_topics
 from tests.support.heliograph_run import HeliographRun, two_cluster_settings, write_properties
+from tests.support.reading import messages
 from tests.support.topics import create_topic, ends, stable_ends
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, producer
@@ -186,7 +187,10 @@ def test_every_kind_of_kill_leaves_an_identical_copy(clusters: list[EmbeddedClus
         killer.run.kill_tree()
     comparison = compare_topics(source.bootstrap, target.bootstrap, {topic: f"A.{topic}" for topic in topics})
     assert comparison.identical, [str(difference) for difference in comparison.differences[:10]]
-    assert comparison.records == RECORDS
+    # An application that writes old timestamps repeats records on the source itself: its broker, killed, forgets producers by
+    # the time of their records, and takes what is sent again for new.
+    again = [message.value() for part in range(PARTITIONS) for message in messages(source.bootstrap, "old", part)]
+    assert comparison.records == RECORDS + len(again) - len(set(again))
     assert sum(killer.killed.values()) >= 25 and set(killer.killed) == set(VICTIMS)
     assert killer.overlapped >= 3
     assert killer.run.survivors() == []

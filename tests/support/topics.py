@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
 from tests.support.waiting import wait_until
 
 ANSWER_SECONDS = 30.0
+_LOOKS = 50
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -95,8 +97,16 @@ def _offsets(
     if not wanted:
         return {}
     client = admin(bootstrap)
-    found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=within)
-    return {where.partition: future.result(within).offset for where, future in found.items()}
+    for _ in range(_LOOKS):
+        found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=within)
+        try:
+            return {where.partition: future.result(within).offset for where, future in found.items()}
+        except KafkaException as error:
+            # A topic that was made just now: metadata names a leader that does not know of it yet.
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+        time.sleep(0.1)
+    raise AssertionError(f"{topic} has no leader that knows of it")
 
 
 def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:

@@ -14,6 +14,15 @@ CONTROLLER_ID = 100
 """Node id of the separate controller; brokers are 1, 2, 3, ... A single broker is its own controller."""
 
 
+QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
+"""A JVM that cannot use an archive, because Java was updated since, warns and goes on without it."""
+
+
+def class_archive(jars: Path) -> Path:
+    """Where embedded/prepare.py leaves the classes of these jars as a JVM keeps them in memory."""
+    return jars / "classes.jsa"
+
+
 @dataclass(frozen=True)
 class Jvm:
     """How a JVM runs. Small and quick to start by default; `full_jit` leaves collector and compilers to the JVM."""
@@ -25,6 +34,9 @@ class Jvm:
 
     def command(self, java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
         quick = [] if self.full_jit else ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        archive = class_archive(jars)
+        if quick and archive.exists():
+            quick += [*QUIET, f"-XX:SharedArchiveFile={archive}"]
         log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return [str(java), f"-Xmx{self.heap}", *quick, log, "-cp", f"{jars}/*", main_class, *arguments]
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heliograph.embedded.settings import CONTROLLER_ID, Jvm, Layout, Listener, new_cluster_id, node_properties
+from heliograph.embedded.settings import (
+    CONTROLLER_ID,
+    Jvm,
+    Layout,
+    Listener,
+    class_archive,
+    new_cluster_id,
+    node_properties,
+)
 
 DATA = Path("data")
 ONE = Layout({1: 21_001}, 21_000)
@@ -62,3 +70,11 @@ def test_full_jit_leaves_collector_and_compilers_to_the_jvm() -> None:
     assert {"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"} <= set(quick)
     assert [word for word in full if word.startswith("-X")] == ["-Xmx2g"]
     assert full[-3:] == ["jars/*", "Main", "file"]
+
+
+def test_an_archive_of_the_jars_is_used_by_a_quick_jvm_alone(tmp_path: Path) -> None:
+    option = f"-XX:SharedArchiveFile={class_archive(tmp_path)}"
+    assert option not in Jvm().command(Path("java"), tmp_path, "Main")
+    class_archive(tmp_path).touch()
+    assert option in Jvm().command(Path("java"), tmp_path, "Main")
+    assert option not in Jvm(full_jit=True).command(Path("java"), tmp_path, "Main")
