@@ -26,7 +26,6 @@ _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
 _NO_SYNCS = "no offset syncs are written"
 _NO_CHECKPOINTS = "no checkpoints are written"
-_NO_HEARTBEATS = "no heartbeats are written"
 _NO_GROUPS = "no group offsets are translated"
 _REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
 _CONFIGS_NOT_COPIED = (
@@ -109,6 +108,14 @@ SERVED = (
         "true",
         "Whether heartbeats topics are mirrored even if topics does not name them.",
         "4.0.0",
+    ),
+    Option(
+        "source.readonly",
+        Flag(),
+        "false",
+        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there.",
+        FLOW,
+        since=OURS,
     ),
     Option(
         "consumer.isolation.level",
@@ -245,9 +252,20 @@ CONNECTORS = (
     ),
     _known("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often.", _NO_GROUPS, "2.7.0"),
     _known("checkpoints.topic.replication.factor", _FACTOR, "3", "Of the checkpoints topic.", _NO_CHECKPOINTS),
-    _known("emit.heartbeats.enabled", Flag(), "true", "Write heartbeats.", _NO_HEARTBEATS),
-    _known("emit.heartbeats.interval.seconds", _SECONDS, "1", "How often.", _NO_HEARTBEATS),
-    _known("heartbeats.topic.replication.factor", _FACTOR, "3", "Of the heartbeats topic.", _NO_HEARTBEATS),
+    _served(
+        "emit.heartbeats.enabled",
+        Flag(),
+        "true",
+        "Whether heartbeats of the pair are written to its target. A run of A->B writes those of B->A too, which A.heartbeats "
+        "on B shows, unless B->A is a flow of its own.",
+    ),
+    _served("emit.heartbeats.interval.seconds", _SECONDS, "1", "How often heartbeats are written."),
+    _served(
+        "heartbeats.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new heartbeats topic; -1: the broker's default.",
+    ),
 )
 
 REMOVED = (

@@ -1,0 +1,42 @@
+"""The jobs of one flow: which there are, and what each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from heliograph.config.flows import FlowSettings
+from heliograph.control.clock import Clock
+from heliograph.control.heartbeats import HeartbeatJob, Place
+from heliograph.control.jobs import Job
+from heliograph.kafka.slot import Warm
+from heliograph.replication.heartbeats import Pulse
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What jobs stand on. `look_again` has the flow planned anew soon."""
+
+    settings: FlowSettings
+    warm: Warm
+    clock: Clock
+    look_again: Callable[[], None]
+
+
+def lasting_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that only make sense while a run goes on."""
+    if ground.settings.flow.trial:
+        return []  # it runs beside a mirror that writes heartbeats already
+    return [_heartbeats(ground, pulse) for pulse in ground.settings.jobs.heartbeats]
+
+
+def _heartbeats(ground: Ground, pulse: Pulse) -> HeartbeatJob:
+    settings = ground.settings
+    on_source = pulse.target == settings.flow.source
+    writer, admin = (
+        (settings.source_writer, settings.source_admin) if on_source else (settings.target, settings.target_admin)
+    )
+    mirrored = on_source and settings.refresh_topics_enabled
+    look_again = ground.look_again if mirrored else lambda: None
+    return HeartbeatJob(pulse, Place(ground.warm.client(writer), admin), ground.clock, look_again)
