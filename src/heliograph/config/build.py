@@ -85,7 +85,11 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
-        jobs=JobSettings(heartbeats=_heartbeats(entries, flow)),
+        jobs=JobSettings(
+            heartbeats=_heartbeats(entries, flow),
+            sync_configs=view.flag("sync.topic.configs.enabled"),
+            sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+        ),
     )
 
 

@@ -92,6 +92,8 @@ class JobSettings:
     """What is done around the records, and how often."""
 
     heartbeats: tuple[Pulse, ...] = ()
+    sync_configs: bool = True
+    sync_configs_interval_s: int = 600
 
 
 @dataclass(frozen=True)

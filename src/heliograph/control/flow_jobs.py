@@ -8,20 +8,31 @@ from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
+from heliograph.control.config_sync import ConfigSyncJob
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
+from heliograph.control.planner import FlowPlan
 from heliograph.kafka.slot import Warm
 from heliograph.replication.heartbeats import Pulse
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What jobs stand on. `look_again` has the flow planned anew soon."""
+    """What jobs stand on: a flow, and its plan as it is now. `look_again` has the flow planned anew soon."""
 
     settings: FlowSettings
+    plan: Callable[[], FlowPlan | None]
     warm: Warm
     clock: Clock
     look_again: Callable[[], None]
+
+
+def repeated_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that bring something in step: also a run that ends by itself does them, once."""
+    if not ground.settings.jobs.sync_configs:
+        return []
+    ledger = ground.warm.ledger(ground.settings.target)
+    return [ConfigSyncJob(ground.settings, ground.plan, ledger, ground.clock, ground.look_again)]
 
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:

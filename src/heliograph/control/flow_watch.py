@@ -75,6 +75,9 @@ class FlowWatch:
     def name(self) -> str:
         return self.settings.flow.name
 
+    def plan_now(self) -> FlowPlan | None:
+        return self.opened.plan if self.opened is not None else None
+
     def _may_work(self) -> bool:
         """Whether jobs may run: we hold the flow, and know what it carries."""
         return self.opened is not None and self.tenure is not None and self.tenure.is_mine

@@ -24,7 +24,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, lasting_jobs
+from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import FileChanges, Limits, socket_sentence
 from heliograph.control.outcome import Outcome, Summary
@@ -223,9 +223,11 @@ class Replicator:
 
     def _flow_jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        ground = Ground(watch.settings, self.warm, self.clock, watch.look_soon)
-        if not self.options.until_caught_up:
-            yield from (watch.jobs.keep(job) for job in lasting_jobs(ground))
+        ground = Ground(watch.settings, watch.plan_now, self.warm, self.clock, watch.look_soon)
+        if self.options.until_caught_up:
+            yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
+        else:
+            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
 
     # -- what is to be carried --------------------------------------------------------------------------------------
 

@@ -696,3 +696,9 @@ def test_heartbeats_are_written_to_the_source_as_a_flow_back_would_write_there()
     settings = flow("A.security.protocol = SSL", "A.producer.security.protocol = PLAINTEXT")
     assert settings.source_writer == Cluster("A", ("a1:9092", "a2:9092"))
     assert settings.source.security.tls is not None
+
+
+def test_topic_configs_are_kept_in_step_unless_switched_off() -> None:
+    settings = flow("A->B.sync.topic.configs.interval.seconds = 5").jobs
+    assert (settings.sync_configs, settings.sync_configs_interval_s) == (True, 5)
+    assert not flow("sync.topic.configs.enabled = false").jobs.sync_configs

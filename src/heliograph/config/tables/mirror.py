@@ -83,7 +83,7 @@ SERVED = (
         "config.properties.exclude",
         Regexes(),
         _CONFIGS_NOT_COPIED,
-        "Topic configs that a new remote topic does not take from its source.",
+        "Topic configs that a remote topic does not take from its source.",
         "2.7.0",
     ),
     _served(
@@ -214,8 +214,13 @@ CONNECTORS = (
     _known(
         "consumer.poll.timeout.ms", Whole(0, unit="ms"), "1000", "Longest poll.", "consumer.fetch.max.wait.ms rules"
     ),
-    _known("sync.topic.configs.enabled", Flag(), "true", "Keep topic configs in step.", "configs are copied once"),
-    _known("sync.topic.configs.interval.seconds", _SECONDS, "600", "How often.", "configs are copied once"),
+    _served(
+        "sync.topic.configs.enabled",
+        Flag(),
+        "true",
+        "Whether configs of remote topics are kept as their sources set them. An override that only a remote topic has stays.",
+    ),
+    _served("sync.topic.configs.interval.seconds", _SECONDS, "600", "How often topic configs are compared."),
     _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
     _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
     _known("offset-syncs.topic.replication.factor", _FACTOR, "3", "Of the offset-syncs topic.", _NO_SYNCS),
@@ -277,7 +282,7 @@ REMOVED = (
         Choice(("requested", "required", "never")),
         None,
         "How configs are changed.",
-        "MirrorMaker 2 removed it in 4.0; configs are copied once",
+        "MirrorMaker 2 removed it in 4.0; configs are always changed incrementally",
         "3.5.0",
     ),
     _known(
