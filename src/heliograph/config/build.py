@@ -89,6 +89,8 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
             heartbeats=_heartbeats(entries, flow),
             sync_configs=view.flag("sync.topic.configs.enabled"),
             sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+            sync_deletes=view.flag("sync.topic.deletes.enabled"),
+            deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
         ),
     )
 

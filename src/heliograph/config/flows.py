@@ -94,6 +94,8 @@ class JobSettings:
     heartbeats: tuple[Pulse, ...] = ()
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
+    sync_deletes: bool = False
+    deletes_grace_s: int = 86_400
 
 
 @dataclass(frozen=True)

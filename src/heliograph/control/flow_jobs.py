@@ -12,7 +12,9 @@ from heliograph.control.config_sync import ConfigSyncJob
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
 from heliograph.control.planner import FlowPlan
+from heliograph.control.topic_deletes import TopicDeletesJob
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event
 from heliograph.replication.heartbeats import Pulse
 
 
@@ -25,6 +27,7 @@ class Ground:
     warm: Warm
     clock: Clock
     look_again: Callable[[], None]
+    tell: Callable[[Event], None]
 
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:
@@ -37,6 +40,16 @@ def repeated_jobs(ground: Ground) -> list[Job[Any]]:
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that only make sense while a run goes on."""
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground)]
+
+
+def _delete_jobs(ground: Ground) -> list[Job[Any]]:
+    if not ground.settings.jobs.sync_deletes:
+        return []
+    return [TopicDeletesJob(ground.settings, ground.plan, ground.warm, ground.clock, ground.tell)]
+
+
+def _heartbeat_jobs(ground: Ground) -> list[Job[Any]]:
     if ground.settings.flow.trial:
         return []  # it runs beside a mirror that writes heartbeats already
     return [_heartbeats(ground, pulse) for pulse in ground.settings.jobs.heartbeats]

@@ -702,3 +702,9 @@ def test_topic_configs_are_kept_in_step_unless_switched_off() -> None:
     settings = flow("A->B.sync.topic.configs.interval.seconds = 5").jobs
     assert (settings.sync_configs, settings.sync_configs_interval_s) == (True, 5)
     assert not flow("sync.topic.configs.enabled = false").jobs.sync_configs
+
+
+def test_topics_are_deleted_only_where_it_is_asked_for() -> None:
+    assert not flow().jobs.sync_deletes
+    settings = flow("A->B.sync.topic.deletes.enabled = true", "sync.topic.deletes.grace.seconds = 60").jobs
+    assert (settings.sync_deletes, settings.deletes_grace_s) == (True, 60)
