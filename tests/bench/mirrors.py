@@ -96,6 +96,7 @@ def _common(alias: str, lab: Lab, topic: str) -> dict[str, str]:
         f"{alias}->B.topics": topic,
         f"B->{alias}.enabled": "false",
         "replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
     }
 
 

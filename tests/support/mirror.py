@@ -20,8 +20,9 @@ QUICK = {
     "takeover.wait.seconds": "2",
     "lane.retry.backoff.ms": "200",
     "heartbeats.replication.enabled": "false",
+    "emit.heartbeats.enabled": "false",
 }
-"""One broker on each side, no test waits long for what must be waited for, none copies another one's heartbeats."""
+"""One broker on each side, no test waits long for what must be waited for, none writes heartbeats or copies another one's."""
 
 
 def word() -> str:

@@ -35,6 +35,7 @@ B.bootstrap.servers = {target}
 A->B.enabled = true
 A->B.topics = .*
 replication.factor = 1
+heartbeats.topic.replication.factor = 1
 refresh.topics.interval.seconds = 5
 """
 _CATCH_UP_SECONDS = 60
@@ -128,7 +129,11 @@ async def _catch_up(replicator: Replicator, traffic: Traffic, running: asyncio.T
     deadline = time.monotonic() + _CATCH_UP_SECONDS
     wanted = sum(traffic.written.values())
     while not running.done():
-        copied = sum(view.totals.records for view in replicator.board.lanes.values())
+        copied = sum(
+            view.totals.records
+            for lane, view in replicator.board.lanes.items()
+            if lane.rsplit("/", 2)[1] in traffic.written  # and not heartbeats
+        )
         if copied >= wanted:
             return
         if time.monotonic() > deadline:

@@ -9,10 +9,10 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from heliograph.cli import check, config, demo, events, forget, hand_back, init, run, status
+from heliograph.cli import check, config, demo, events, forget, hand_back, init, plan, run, status
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, events, check, config, init, hand_back, forget, demo)
+_COMMANDS = (run, status, events, check, plan, config, init, hand_back, forget, demo)
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -22,6 +22,7 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
   heliograph check mm2.properties               what would keep a flow from running, before it is started
+  heliograph plan mm2.properties                every change that is pending, with its reason; makes none
   heliograph config mm2.properties              every option, its value, where it came from
   heliograph init mm2.properties                write a commented file for a new flow
   heliograph forget mm2.properties --flow A->B  remove what Heliograph wrote about a flow, and no data

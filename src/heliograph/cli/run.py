@@ -19,8 +19,9 @@ from heliograph.cli.questions import confirmed
 from heliograph.cli.words import count, size
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
+from heliograph.control.outcome import Summary
 from heliograph.control.planner import FlowPlan
-from heliograph.control.replicate import Replicator, RunOptions, Summary
+from heliograph.control.replicate import Replicator, RunOptions
 from heliograph.control.security import read_stores
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, SetupError
 from heliograph.replication.findings import Finding, Level, has_failed

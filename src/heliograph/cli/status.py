@@ -53,6 +53,10 @@ def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
     console.print(headline(flow, now_ms), highlight=False, markup=False)
     if flow.lanes:
         console.print(_table(flow.lanes, now_ms))
+    for job in flow.jobs:
+        if job["trouble"]:
+            since = ago(now_ms, job["trouble_since_ms"])
+            console.print(f"  {job['name']}: trouble for {since}: {job['trouble']}", highlight=False, markup=False)
     for event in flow.events:
         about = f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
         console.print(about, highlight=False, markup=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, Mm2Settings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
@@ -18,6 +18,7 @@ from heliograph.config.security import read_security
 from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.heartbeats import Emitting, Pulse, pulses
 from heliograph.replication.starts import StartFrom
 
 Entries = Mapping[str, Property]
@@ -54,6 +55,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         target=replace(clusters[flow.target], security=read_security(_security_keys(writer, WRITER))[0]),
         source_admin=clusters[flow.source],
         target_admin=clusters[flow.target],
+        source_writer=_source_writer(entries, flow, clusters),
         enabled=True,
         topics=view.names("topics"),
         topics_exclude=view.names("topics.exclude"),
@@ -81,6 +83,42 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
+        jobs=JobSettings(
+            heartbeats=_heartbeats(entries, flow),
+            sync_configs=view.flag("sync.topic.configs.enabled"),
+            sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+            sync_deletes=view.flag("sync.topic.deletes.enabled"),
+            deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+        ),
+    )
+
+
+def is_enabled(entries: Entries, flow: Flow) -> bool:
+    """As in MirrorMaker 2, a top level `enabled` counts for the flows that emit heartbeats, a flow's own always."""
+    view = View(entries, cluster=flow.source, flow=flow.name)
+    is_own = view.set_form("enabled", FLOW_ONLY) is not None
+    return view.flag("enabled") and (is_own or view.flag("emit.heartbeats.enabled"))
+
+
+def _source_writer(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster]) -> Cluster:
+    """As a flow back would write to it."""
+    writer = View(entries, cluster=flow.source, flow=Flow(flow.target, flow.source).name)
+    return replace(clusters[flow.source], security=read_security(_security_keys(writer, WRITER))[0])
+
+
+def _heartbeats(entries: Entries, flow: Flow) -> tuple[Pulse, ...]:
+    back = Flow(flow.target, flow.source)
+    readonly = View(entries, flow=flow.name).flag("source.readonly")
+    emitting_back = None if is_enabled(entries, back) else _emitting(entries, back)
+    return pulses(flow, _emitting(entries, flow), emitting_back, readonly)
+
+
+def _emitting(entries: Entries, pair: Flow) -> Emitting:
+    view = View(entries, flow=pair.name)
+    return Emitting(
+        view.flag("emit.heartbeats.enabled"),
+        view.number("emit.heartbeats.interval.seconds"),
+        view.number("heartbeats.topic.replication.factor"),
     )
 
 

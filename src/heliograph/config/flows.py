@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.heartbeats import Pulse
 from heliograph.replication.starts import From, StartFrom
 
 ClientKeys = tuple[tuple[str, str], ...]
@@ -28,6 +29,8 @@ class FlowSettings:
     source_admin: Cluster
     """the same clusters, as admin connections reach them"""
     target_admin: Cluster
+    source_writer: Cluster
+    """the source, as heartbeats are written to it"""
     enabled: bool
     topics: tuple[str, ...]
     topics_exclude: tuple[str, ...]
@@ -67,6 +70,7 @@ class FlowSettings:
     topic_starts: tuple[tuple[str, StartFrom], ...] = ()
     """Topics with a start of their own, sorted."""
     mm2: Mm2Settings = field(default_factory=lambda: Mm2Settings())
+    jobs: JobSettings = field(default_factory=lambda: JobSettings())
 
     def start_of(self, topic: str) -> StartFrom:
         return dict(self.topic_starts).get(topic) or self.start_from or StartFrom(From(self.start))
@@ -81,6 +85,17 @@ class Mm2Settings:
     topic: str = ""
     topic_partitions: int = 25
     topic_replication_factor: int = 3
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What is done around the records, and how often."""
+
+    heartbeats: tuple[Pulse, ...] = ()
+    sync_configs: bool = True
+    sync_configs_interval_s: int = 600
+    sync_deletes: bool = False
+    deletes_grace_s: int = 86_400
 
 
 @dataclass(frozen=True)

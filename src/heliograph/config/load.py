@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from heliograph.config.build import cluster, engine_settings, flow_settings, option_values, security_faults
+from heliograph.config.build import cluster, engine_settings, flow_settings, is_enabled, option_values, security_faults
 from heliograph.config.check import Checked, check
 from heliograph.config.flows import FlowSettings, Settings
-from heliograph.config.option import FLOW_ONLY
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
-from heliograph.config.resolve import View
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
 from heliograph.replication.filters import NameFilter
@@ -63,13 +61,10 @@ def _in_order(sentences: Iterable[str], path: str) -> list[str]:
 
 
 def _enabled_flows(checked: Checked) -> Iterator[Flow]:
-    """As in MirrorMaker 2, a top level `enabled` counts for the flows that emit heartbeats, a flow's own always."""
     for source in checked.aliases:
         for target in checked.aliases:
             flow = Flow(source, target)
-            view = View(checked.entries, cluster=source, flow=flow.name)
-            is_own = view.set_form("enabled", FLOW_ONLY) is not None
-            if source != target and view.flag("enabled") and (is_own or view.flag("emit.heartbeats.enabled")):
+            if source != target and is_enabled(checked.entries, flow):
                 yield flow
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
+from heliograph.control.jobs import JobRunner
 from heliograph.control.opening import OpenedFlow, open_lanes
 from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
@@ -68,10 +69,18 @@ class FlowWatch:
         self.trouble = ""
         self.trouble_since_ms = 0
         self._look = asyncio.Event()
+        self.jobs = JobRunner(self.name, self._may_work, tell, self._clock)
 
     @property
     def name(self) -> str:
         return self.settings.flow.name
+
+    def plan_now(self) -> FlowPlan | None:
+        return self.opened.plan if self.opened is not None else None
+
+    def _may_work(self) -> bool:
+        """Whether jobs may run: we hold the flow, and know what it carries."""
+        return self.opened is not None and self.tenure is not None and self.tenure.is_mine
 
     async def discover(self) -> FlowPlan:
         """Both sides as they are now; SetupError while a MirrorMaker 2 carries the flow."""

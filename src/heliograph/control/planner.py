@@ -155,6 +155,10 @@ class FlowPlanner:
         found = self._target.topics(names, with_configs=True)
         return tuple(name for name, topic in found.items() if "compact" in topic.config("cleanup.policy", "delete"))
 
+    def missing_own_topics(self) -> list[CreateTopic]:
+        """Heliograph's own topics that `apply` would make."""
+        return self._target.missing_internal_topics(self._target.topics(), self._engine.topics_replication_factor)
+
     def apply(self, plan: FlowPlan) -> FlowPlan:
         """Make what is missing on the target and look again."""
         for action in plan.actions:

@@ -11,7 +11,7 @@ import logging
 import os
 import platform
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
 from heliograph.control.events import EventLog
+from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import FileChanges, Limits, socket_sentence
+from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
-from heliograph.control.telemetry import TelemetryWriter, snapshot
+from heliograph.control.publishing import Publisher
 from heliograph.errors import (
     AccessRefused,
     BrokerRefused,
@@ -48,7 +50,6 @@ _log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 6.0
 _FLUSH_SECONDS = 1.5
-_PARKED_IS_FINAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,6 @@ class RunOptions:
     """All lanes begin anew, by `start.from`, as a new generation."""
     trial: str = ""
     """A prefix for remote topics: copy beside another mirror, with a ledger of its own."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run did."""
-
-    seconds: float
-    records: int
-    bytes: int
-    lanes: int
-    topics: int
-    unfinished: tuple[tuple[str, str], ...]
-    """Lanes that did not get to their end, with the reason."""
 
 
 class Replicator:
@@ -109,13 +97,17 @@ class Replicator:
             watch.reset = options.reset
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
-        self._telemetry = TelemetryWriter(self.warm)
+        self._publisher = Publisher(self._me, self.board, self.events, self.warm)
         self._stop = asyncio.Event()
-        self._done: set[str] = set()
+        self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
         self._epochs: Epochs | None = None
-        self.spark: dict[str, Any] = {}
+
+    @property
+    def spark(self) -> dict[str, Any]:
+        """What Spark last said of itself."""
+        return self._publisher.spark
 
     # -- planning ---------------------------------------------------------------------------------------------------
 
@@ -179,6 +171,7 @@ class Replicator:
             asyncio.create_task(self.events.write_forever()),
             asyncio.create_task(self.certificates.watch(self.events.tell)),
             *(asyncio.create_task(watch.watch()) for watch in self.watches),
+            *(asyncio.create_task(work) for watch in self.watches for work in self._flow_jobs(watch)),
             *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
         ]
         carrying = asyncio.create_task(epochs.run())
@@ -228,6 +221,14 @@ class Replicator:
         self.close()
         await self.engine.stop()
 
+    def _flow_jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
+        """What is done around the records; a run that ends by itself does once what another does at intervals."""
+        ground = Ground(watch.settings, watch.plan_now, self.warm, self.clock, watch.look_soon, self.events.tell)
+        if self.options.until_caught_up:
+            yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
+        else:
+            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+
     # -- what is to be carried --------------------------------------------------------------------------------------
 
     def _lanes_changed(self) -> None:
@@ -237,7 +238,7 @@ class Replicator:
     def _work(self) -> Work:
         lanes: list[Lane] = []
         until: dict[str, int] = {}
-        planned = set(self._planned())
+        planned = set(self._outcome.planned())
         flows = {}
         clusters: dict[Cluster, str] = {}
         for watch in self.watches:
@@ -249,7 +250,7 @@ class Replicator:
             flows[plan.name] = replace(rules, source=source, target=target)
             for lane in plan.lanes:
                 key = lane.id.key
-                if key in watch.opened.refused or key in self._done or key not in watch.opened.entries:
+                if key in watch.opened.refused or key in self._outcome.done or key not in watch.opened.entries:
                     continue
                 if self.options.until_caught_up:
                     if watch.first is None or key not in planned:
@@ -295,20 +296,23 @@ class Replicator:
                 self.events.tell(event)
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
-                    self._done.add(key)
+                    self._outcome.done.add(key)
             await self._read_file_again()
             self.limits.tell(conductor.tasks)
             self._weigh()
             self._look_where_parked()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
             each_second()
-            if self.options.until_caught_up and self._all_done():
+            if self.options.until_caught_up and self._is_finished():
                 self.stop()
+
+    def _is_finished(self) -> bool:
+        return self._outcome.is_reached(self.clock.now_ms()) and all(watch.jobs.is_settled for watch in self.watches)
 
     async def _tell_others(self) -> None:
         while True:
             await asyncio.sleep(self.settings.engine.telemetry_interval_ms / 1000)
-            self.spark = await self.engine.status()
+            self._publisher.spark = await self.engine.status()
             await self._publish()
 
     def _weigh(self) -> None:
@@ -327,65 +331,12 @@ class Replicator:
             if any(row["state"] == "parked" for row in lanes):
                 watch.look_soon()
 
-    def _all_done(self) -> bool:
-        if any(watch.opened is None for watch in self.watches):
-            return False
-        now = self.clock.now_ms()
-        for key in self._planned():
-            row = self.board.lanes[key].row if key in self.board.lanes else {}
-            parked = row.get("state") == "parked" and now - row["since_ms"] > _PARKED_IS_FINAL_SECONDS * 1000
-            if key not in self._done and not parked and key not in self._refused():
-                return False
-        return True
-
-    def _planned(self) -> list[str]:
-        return [lane.id.key for watch in self.watches if watch.first is not None for lane in watch.first.plan.lanes]
-
-    def _refused(self) -> dict[str, str]:
-        return {
-            key: reason
-            for watch in self.watches
-            if watch.opened is not None
-            for key, reason in watch.opened.refused.items()
-        }
-
     async def _publish(self) -> None:
-        await asyncio.gather(*(self._publish_flow(watch) for watch in self.watches))
-
-    async def _publish_flow(self, watch: FlowWatch) -> None:
-        about = {
-            "host": self._me.host,
-            "process": self._me.process,
-            "run": self._me.run,
-            "since_ms": self._me.since_ms,
-            "time_ms": self.clock.now_ms(),
-            "epoch": self._epochs.number if self._epochs is not None else 0,
-            "trouble": watch.trouble,
-            "trouble_since_ms": watch.trouble_since_ms,
-            "events_dropped": self.events.dropped,
-            "spark": self.spark,
-        }
-        refused = watch.opened.refused if watch.opened is not None else {}
-        record = snapshot(watch.name, self.board, about, refused)
-        await self._telemetry.write(watch.settings.target, watch.name, record, self.clock.now_ms())
+        epoch = self._epochs.number if self._epochs is not None else 0
+        await self._publisher.publish(self.watches, epoch, self.clock.now_ms())
 
     def summary(self) -> Summary:
-        unfinished: list[tuple[str, str]] = []
-        for key in self._planned():
-            if key in self._done or not self.options.until_caught_up:
-                continue
-            row = self.board.lanes[key].row if key in self.board.lanes else {}
-            reason = self._refused().get(key) or row.get("reason") or "stopped before its end"
-            unfinished.append((key, reason))
-        totals = [view.totals for view in self.board.lanes.values()]
-        return Summary(
-            seconds=self.clock.monotonic() - self.started_at,
-            records=sum(total.records for total in totals),
-            bytes=sum(total.bytes for total in totals),
-            lanes=len(self._planned()),
-            topics=len({key.rsplit("/", 1)[0] for key in self._planned()}),
-            unfinished=tuple(unfinished),
-        )
+        return self._outcome.summary(self.clock.monotonic() - self.started_at, self.options.until_caught_up)
 
 
 def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:

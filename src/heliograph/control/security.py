@@ -39,4 +39,5 @@ def _with(flow: FlowSettings, ready: _Ready) -> FlowSettings:
         target=ready(flow.target),
         source_admin=ready(flow.source_admin),
         target_admin=ready(flow.target_admin),
+        source_writer=ready(flow.source_writer),
     )

@@ -78,6 +78,8 @@ class FlowStatus:
     """The newest ones, oldest first."""
     events_dropped: int = 0
     """How many the run could not write."""
+    jobs: tuple[Mapping[str, Any], ...] = ()
+    """What the run does around the records: each job's last turn, and its trouble."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -133,6 +135,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         tuple(lanes),
         await _newest_events(warm.client(flow.target), name),
         telemetry.get("events_dropped", 0) if running else 0,
+        tuple(telemetry.get("jobs", ())) if running else (),
     )
 
 

@@ -22,6 +22,7 @@ from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
 from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, HeliographError, SetupError
 from heliograph.kafka.admin_client import client_settings, connect
+from heliograph.kafka.config_changes import ConfigChange, altered, refusal
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import PLAINTEXT
@@ -94,15 +95,27 @@ class ClusterAdmin:
             if not with_configs or row["name"] in configs
         }
 
-    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
-        """All configs of these topics, defaults too; a topic that does not exist is left out."""
-        wanted = sorted(set(names))
+    def topic_configs(
+        self, names: Iterable[str], refused: dict[str, str] | None = None
+    ) -> dict[str, dict[str, ConfigValue]]:
+        """All configs of these topics, defaults too; a topic that does not exist is left out.
+
+        With `refused` a topic whose configs may not be read goes there, with a sentence, instead of failing all others.
+        """
         found: dict[str, dict[str, ConfigValue]] = {}
-        for first in range(0, len(wanted), _CONFIG_RESOURCES_PER_REQUEST):
-            part = wanted[first : first + _CONFIG_RESOURCES_PER_REQUEST]
+        for part in _parts(sorted(set(names))):
             resources = [(_TOPIC_RESOURCE, name, None) for name in part]
-            found.update(self._call("describe topic configs", partial(_configs, resources=resources)))
+            ask = partial(_configs, resources=resources, refused=refused, alias=self._cluster.alias)
+            found.update(self._call("describe topic configs", ask))
         return found
+
+    def alter_configs(self, changes: Mapping[str, ConfigChange]) -> dict[str, str]:
+        """Change configs of topics and leave their others as they are; a sentence for each topic where it was refused."""
+        refused: dict[str, str] = {}
+        for part in _parts(sorted(changes)):
+            rows = {name: changes[name] for name in part}
+            refused |= self._call("alter topic configs", partial(altered, changes=rows, alias=self._cluster.alias))
+        return refused
 
     def broker_config(self, name: str) -> str | None:
         """A broker's setting, asked of the broker with the lowest id; None if it is not set or not known there."""
@@ -172,17 +185,19 @@ class ClusterAdmin:
 
     def ensure_internal_topics(self, replication_factor: int = 0) -> None:
         """Create Heliograph's own topics where they are missing; 0: as many replicas as brokers, at most 3."""
-        replicas = replication_factor or min(3, self.brokers())
         existing = self.topics([LEDGER_TOPIC, TELEMETRY_TOPIC, EVENTS_TOPIC], with_configs=True)
-        for action in internal_topics(replicas):
-            if action.name not in existing:
-                self.create(action, INTERNAL_REPLICATION_OPTION)
+        for action in self.missing_internal_topics(existing, replication_factor):
+            self.create(action, INTERNAL_REPLICATION_OPTION)
         ledger = existing.get(LEDGER_TOPIC)
         if ledger is not None and ledger.config("cleanup.policy") != "compact":
             raise SetupError(
                 f"topic '{LEDGER_TOPIC}' on cluster '{self._cluster.alias}' has "
                 f"cleanup.policy={ledger.config('cleanup.policy')}: it must be compact, or positions get lost"
             )
+
+    def missing_internal_topics(self, existing: Iterable[str], replication_factor: int = 0) -> list[CreateTopic]:
+        replicas = replication_factor or min(3, self.brokers())
+        return [action for action in internal_topics(replicas) if action.name not in set(existing)]
 
     def _broker_ids(self) -> list[int]:
         rows = self._call("describe the cluster", _described_cluster)["brokers"]
@@ -299,15 +314,27 @@ def _described_topics(client: KafkaAdminClient, names: list[str] | None) -> list
     return [row for row in rows if row["error_code"] == 0]
 
 
+def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(names), _CONFIG_RESOURCES_PER_REQUEST):
+        yield names[first : first + _CONFIG_RESOURCES_PER_REQUEST]
+
+
 def _configs(
-    client: KafkaAdminClient, resources: Sequence[tuple[int, str, list[str] | None]], broker: int | None = None
+    client: KafkaAdminClient,
+    resources: Sequence[tuple[int, str, list[str] | None]],
+    broker: int | None = None,
+    refused: dict[str, str] | None = None,
+    alias: str = "",
 ) -> dict[str, dict[str, ConfigValue]]:
     """By resource name. The library's own describe_configs passes over errors, so the request is sent from here."""
     request = DescribeConfigsRequest(resources=list(resources), include_synonyms=False, min_version=1)
     response = client._manager.run(client._manager.send, request, broker)
     for result in response.results:
-        if result.error_code not in {0, _UNKNOWN_TOPIC}:
+        if result.error_code in {0, _UNKNOWN_TOPIC}:
+            continue
+        if refused is None or result.error_code not in _UNAUTHORIZED:
             raise foreign.for_code(result.error_code)(f"'{result.resource_name}': {result.error_message}")
+        refused[result.resource_name] = refusal(result, "read", "DESCRIBE_CONFIGS", alias)
     return {
         result.resource_name: {config.name: _config_value(config) for config in result.configs}
         for result in response.results

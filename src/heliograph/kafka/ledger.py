@@ -11,10 +11,11 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from heliograph.errors import AccessRefused, BrokerRefused, ConnectionLost
+from heliograph.errors import AccessRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.refusals import topic_refused
 from heliograph.replication.generations import LedgerBook, LedgerKey, ledger_partition
 from heliograph.wire.error_codes import describe
 from heliograph.wire.plain_batch import plain_batch
@@ -25,7 +26,6 @@ LEDGER_TOPIC = "__heliograph-ledger"
 TELEMETRY_TOPIC = "__heliograph-telemetry"
 EVENTS_TOPIC = "__heliograph-events"
 PRODUCE_API = 0
-_NOT_ALLOWED = 29
 _RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
 _PRODUCE_TIMEOUT_MS = 10_000
 _WRITE_SECONDS = 30.0
@@ -49,8 +49,9 @@ class TopicWriter:
     async def learn(self) -> None:
         view = (await self._client.metadata([self.topic]))[self.topic]
         if view.error or not view.leaders:
-            needed = " (this needs READ and WRITE on the topic)" if view.error == _NOT_ALLOWED else ""
-            raise BrokerRefused(view.error or 5, f"cluster {self._client.cluster.alias}: topic {self.topic}{needed}")
+            alias = self._client.cluster.alias
+            what = f"cluster {alias}: topic {self.topic}"
+            raise topic_refused(view.error or 5, what, "READ and WRITE", self.topic, alias)
         self.topic_id = view.topic_id
         self.leaders = view.leaders
 
@@ -97,8 +98,9 @@ class TopicWriter:
                     self.trouble = describe(part.error_code)
                     self.leaders = {}
                 else:
-                    needed = " (this needs WRITE on the topic)" if part.error_code == _NOT_ALLOWED else ""
-                    raise BrokerRefused(part.error_code, f"writing {self.topic}-{part.partition}{needed}")
+                    alias = self._client.cluster.alias
+                    what = f"cluster {alias}: writing {self.topic}-{part.partition}"
+                    raise topic_refused(part.error_code, what, "WRITE", self.topic, alias)
         return written
 
 

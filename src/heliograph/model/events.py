@@ -44,6 +44,10 @@ class EventKind(StrEnum):
     """A certificate of ours or of a broker ends within a week, or has ended."""
     TAKEN_OVER = "taken-over"
     """Another run took a flow."""
+    TOPIC_GONE = "topic-gone"
+    """A source topic was deleted, and its remote topic will be: sync.topic.deletes.enabled."""
+    TOPIC_DELETED = "topic-deleted"
+    """A remote topic was deleted, because its source topic was."""
     EVENTS_DROPPED = "events-dropped"
     """Events were not written, because the target did not take them for too long."""
 

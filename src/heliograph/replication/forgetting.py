@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.replication.generations import HolderKey, LedgerKey, parse_key
+from heliograph.replication.generations import ClaimKey, EntryKey, LedgerKey, parse_key
 
 UNKNOWN_FLOW = "?"
 
@@ -72,7 +72,7 @@ def _owner(key: str) -> tuple[LedgerKey | None, str]:
         parsed = parse_key(key)
     except ValueError:
         return None, UNKNOWN_FLOW
-    return parsed, parsed.flow if isinstance(parsed, HolderKey) else parsed.lane.flow
+    return parsed, parsed.lane.flow if isinstance(parsed, EntryKey | ClaimKey) else parsed.flow
 
 
 def _cut(flow: str, topic: str, partition: int, records: Sequence[LogRecord]) -> LogCut:

@@ -16,6 +16,7 @@ from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 
 LEDGER_VERSION = 1
 _HOLDER_PREFIX = "holder/"
+_NOTE_PREFIX = "note/"
 
 
 @dataclass(frozen=True, order=True)
@@ -52,7 +53,19 @@ class HolderKey:
         return f"{_HOLDER_PREFIX}{self.flow}#{self.run}"
 
 
-LedgerKey = EntryKey | ClaimKey | HolderKey
+@dataclass(frozen=True, order=True)
+class NoteKey:
+    """What a job remembers of a flow: `kind` is the job's word, `subject` a topic."""
+
+    flow: str
+    kind: str
+    subject: str
+
+    def __str__(self) -> str:
+        return f"{_NOTE_PREFIX}{self.kind}/{self.flow}#{self.subject}"
+
+
+LedgerKey = EntryKey | ClaimKey | HolderKey | NoteKey
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,9 @@ def parse_key(key: str) -> LedgerKey:
         if not (flow and run):
             raise ValueError(f"'{key}' is no ledger key: holder/flow#run")
         return HolderKey(flow, run)
+    note = _note_key(key)
+    if note is not None:
+        return note
     # From the right: topics, numbers and uuids hold no slash, an alias may.
     parts = key.rsplit("/", 3)
     if len(parts) != 4:
@@ -100,9 +116,17 @@ def parse_key(key: str) -> LedgerKey:
     return ClaimKey(lane, int(generation), claim) if claim else EntryKey(lane, int(generation))
 
 
+def _note_key(key: str) -> NoteKey | None:
+    """An alias may begin like a note; what follows is then no flow."""
+    kind, slash, rest = key.removeprefix(_NOTE_PREFIX).partition("/")
+    flow, _, subject = rest.rpartition("#")
+    is_note = key.startswith(_NOTE_PREFIX) and kind and slash and "->" in flow and subject
+    return NoteKey(flow, kind, subject) if is_note else None
+
+
 def ledger_partition(key: LedgerKey, partitions: int) -> int:
     """Where a key lives. All records of a lane share a partition: claims are ordered by their offset in it (P1.4c)."""
-    name = key.flow if isinstance(key, HolderKey) else key.lane.key
+    name = key.lane.key if isinstance(key, EntryKey | ClaimKey) else key.flow
     return zlib.crc32(name.encode()) % partitions
 
 
@@ -205,6 +229,7 @@ class LedgerBook:
         self._entries: dict[LaneId, dict[int, LedgerEntry]] = {}
         self._claims: dict[tuple[LaneId, int], dict[str, Claim]] = {}
         self._holders: dict[str, Holder] = {}
+        self._notes: dict[NoteKey, bytes] = {}
         self.strange_keys: set[str] = set()
         """Keys of no kind known here, such as a newer Heliograph may write; status names them."""
 
@@ -217,6 +242,8 @@ class LedgerBook:
             return
         if isinstance(parsed, HolderKey):
             self._apply_holder(parsed.flow, value)
+        elif isinstance(parsed, NoteKey):
+            self._apply_note(parsed, value)
         elif isinstance(parsed, ClaimKey):
             self._apply_claim(parsed, value, offset)
         else:
@@ -249,6 +276,16 @@ class LedgerBook:
 
     def holder(self, flow: str) -> Holder | None:
         return self._holders.get(flow)
+
+    def notes(self, flow: str, kind: str) -> dict[str, bytes]:
+        """What a job remembers of a flow, by subject. What it means is the job's own."""
+        return {key.subject: value for key, value in self._notes.items() if (key.flow, key.kind) == (flow, kind)}
+
+    def _apply_note(self, key: NoteKey, value: bytes | None) -> None:
+        if value is None:
+            self._notes.pop(key, None)
+        else:
+            self._notes[key] = value
 
     def _apply_holder(self, flow: str, value: bytes | None) -> None:
         """The first claim holds until it is released or superseded; a claim that came later says nothing."""

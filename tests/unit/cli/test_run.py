@@ -11,8 +11,9 @@ import pytest
 
 from heliograph.cli import main, run
 from heliograph.control.board import Board
+from heliograph.control.outcome import Summary
 from heliograph.control.planner import FlowPlan
-from heliograph.control.replicate import Replicator, RunOptions, Summary
+from heliograph.control.replicate import Replicator, RunOptions
 from heliograph.errors import ClusterUnreachable, ConfigError
 from heliograph.replication.mm2_progress import Progress, Stored, latest_progress
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable

@@ -76,6 +76,15 @@ def test_the_trouble_of_a_running_flow_is_in_its_headline() -> None:
     )
 
 
+def test_a_job_with_trouble_has_a_line_and_the_others_have_none(capsys: pytest.CaptureFixture[str]) -> None:
+    well = {"name": "topic configs", "trouble": "", "trouble_since_ms": 0}
+    ill = {"name": "heartbeats on A", "trouble": "this needs WRITE [on it]", "trouble_since_ms": NOW - 120_000}
+    status._show(Console(width=200), replace(RUNNING, jobs=(well, ill)), NOW)
+    out = capsys.readouterr().out
+    assert "  heartbeats on A: trouble for 2 min: this needs WRITE [on it]\n" in out
+    assert "topic configs" not in out
+
+
 def test_the_newest_events_stand_below_the_lanes() -> None:
     event = Event(NOW, "A->B", "orders-0", EventKind.DATA_LOSS, "13 offsets were lost", "raise retention")
     assert shown(replace(RUNNING, events=(event,)))[-1].rstrip() == (

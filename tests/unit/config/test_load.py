@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import FlowSettings, Mm2Settings, Settings
+from heliograph.config.flows import FlowSettings, JobSettings, Mm2Settings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.heartbeats import Pulse
 from heliograph.replication.starts import EXPECTED
 
 BASE = """\
@@ -85,6 +86,8 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             codec="",
             source_admin=a,
             target_admin=b,
+            source_writer=a,
+            jobs=JobSettings(heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3))),
         ),
     )
 
@@ -676,3 +679,30 @@ def test_where_mirrormaker_2_keeps_its_progress_can_be_said() -> None:
     )
     assert settings.mm2 == Mm2Settings("mirror", "g", "t", 5, 1)
     assert flow().mm2 == Mm2Settings()
+
+
+def test_heartbeats_have_the_options_of_their_pair_and_one_writer() -> None:
+    back = flow("B->A.emit.heartbeats.interval.seconds = 7", "A->B.heartbeats.topic.replication.factor = 1")
+    assert back.jobs.heartbeats == (Pulse("A", "B", 1, 1), Pulse("B", "A", 7, 3))
+    both = loaded("B->A.enabled = true").flows
+    assert [one.jobs.heartbeats for one in both] == [(Pulse("A", "B", 1, 3),), (Pulse("B", "A", 1, 3),)]
+    assert flow("source.readonly = true").jobs.heartbeats == (Pulse("A", "B", 1, 3),)
+    assert flow("emit.heartbeats.enabled = false").jobs.heartbeats == ()
+
+
+def test_heartbeats_are_written_to_the_source_as_a_flow_back_would_write_there() -> None:
+    settings = flow("A.security.protocol = SSL", "A.producer.security.protocol = PLAINTEXT")
+    assert settings.source_writer == Cluster("A", ("a1:9092", "a2:9092"))
+    assert settings.source.security.tls is not None
+
+
+def test_topic_configs_are_kept_in_step_unless_switched_off() -> None:
+    settings = flow("A->B.sync.topic.configs.interval.seconds = 5").jobs
+    assert (settings.sync_configs, settings.sync_configs_interval_s) == (True, 5)
+    assert not flow("sync.topic.configs.enabled = false").jobs.sync_configs
+
+
+def test_topics_are_deleted_only_where_it_is_asked_for() -> None:
+    assert not flow().jobs.sync_deletes
+    settings = flow("A->B.sync.topic.deletes.enabled = true", "sync.topic.deletes.grace.seconds = 60").jobs
+    assert (settings.sync_deletes, settings.deletes_grace_s) == (True, 60)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from heliograph.model.lanes import LaneId
 from heliograph.replication.forgetting import LogCut, LogRecord, plan_forgetting
-from heliograph.replication.generations import ClaimKey, EntryKey, HolderKey
+from heliograph.replication.generations import ClaimKey, EntryKey, HolderKey, NoteKey
 
 FLOW = "A->B"
 TOPICS = ("__heliograph-ledger", "__heliograph-telemetry")
 LANE = LaneId(FLOW, "orders", 0)
-KEYS = (f"{FLOW}/orders/0/1", f"{FLOW}/orders/0/2#abc", f"holder/{FLOW}#run1")
+KEYS = (f"{FLOW}/orders/0/1", f"{FLOW}/orders/0/2#abc", f"holder/{FLOW}#run1", f"note/configs/{FLOW}#orders")
 TELEMETRY = ("__heliograph-telemetry", 0)
 
 
@@ -15,7 +15,12 @@ def test_a_flow_alone_has_its_topics_deleted() -> None:
     plan = plan_forgetting(FLOW, KEYS, {TELEMETRY: [LogRecord(0, FLOW)]}, TOPICS)
     assert plan.delete_topics == TOPICS
     assert plan.others == ()
-    assert set(plan.ledger_keys) == {EntryKey(LANE, 1), ClaimKey(LANE, 2, "abc"), HolderKey(FLOW, "run1")}
+    assert set(plan.ledger_keys) == {
+        EntryKey(LANE, 1),
+        ClaimKey(LANE, 2, "abc"),
+        HolderKey(FLOW, "run1"),
+        NoteKey(FLOW, "configs", "orders"),
+    }
     assert not plan.is_nothing
 
 
@@ -23,7 +28,7 @@ def test_another_flows_key_keeps_the_topics_and_is_not_touched() -> None:
     plan = plan_forgetting(FLOW, [*KEYS, "C->B/orders/0/0"], {}, TOPICS)
     assert plan.delete_topics == ()
     assert plan.others == ("C->B",)
-    assert len(plan.ledger_keys) == 3
+    assert len(plan.ledger_keys) == 4
 
 
 def test_a_key_of_an_unknown_kind_is_somebody_elses() -> None:

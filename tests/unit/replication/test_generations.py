@@ -19,6 +19,7 @@ from heliograph.replication.generations import (
     HolderKey,
     LedgerBook,
     LedgerKey,
+    NoteKey,
     decode_entry,
     decode_holder,
     encode_entry,
@@ -81,11 +82,28 @@ def test_keys_are_the_lanes_key_with_its_generation_and_the_claims_uuid() -> Non
         HolderKey("weird/alias#1->B", "run-1"),
         EntryKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1),
         ClaimKey(LaneId("weird/alias#1->B", "a.b_c-d", 0), 1, "c"),
+        NoteKey("A->B", "configs", "orders"),
+        NoteKey("weird/alias#1->B", "configs", "a.b_c-d"),
+        EntryKey(LaneId("note/x->B", "orders", 0), 1),
+        ClaimKey(LaneId("note/x->B", "orders", 0), 1, "c"),
     ],
     ids=str,
 )
-def test_a_key_is_read_back_as_it_was_written(key: EntryKey | ClaimKey | HolderKey) -> None:
+def test_a_key_is_read_back_as_it_was_written(key: LedgerKey) -> None:
     assert parse_key(str(key)) == key
+
+
+def test_a_jobs_notes_are_kept_by_flow_kind_and_subject_until_they_are_taken_out() -> None:
+    book = LedgerBook()
+    for number, subject in enumerate(("orders", "payments")):
+        book.apply(str(NoteKey("A->B", "configs", subject)), b"%d" % number, number)
+    book.apply(str(NoteKey("B->A", "configs", "orders")), b"other flow", 2)
+    book.apply(str(NoteKey("A->B", "deletes", "orders")), b"other kind", 3)
+    assert book.notes("A->B", "configs") == {"orders": b"0", "payments": b"1"}
+    book.apply(str(NoteKey("A->B", "configs", "orders")), None, 4)
+    book.apply(str(NoteKey("A->B", "configs", "never-there")), None, 5)
+    assert book.notes("A->B", "configs") == {"payments": b"1"}
+    assert book.lanes() == () and book.strange_keys == set()
 
 
 @pytest.mark.parametrize(
@@ -100,6 +118,10 @@ def test_a_key_is_read_back_as_it_was_written(key: EntryKey | ClaimKey | HolderK
         "A->B/orders/3/#c",
         "holder/A->B",
         "holder/#run",
+        "note/A->B#orders",
+        "note/configs/A->B",
+        "note/configs/A->B#",
+        "note/configs/#orders",
     ],
 )
 def test_a_key_of_no_known_kind_is_an_error_that_names_it(key: str) -> None:

@@ -26,7 +26,6 @@ _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
 _NO_SYNCS = "no offset syncs are written"
 _NO_CHECKPOINTS = "no checkpoints are written"
-_NO_HEARTBEATS = "no heartbeats are written"
 _NO_GROUPS = "no group offsets are translated"
 _REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
 _CONFIGS_NOT_COPIED = (
@@ -84,7 +83,7 @@ SERVED = (
         "config.properties.exclude",
         Regexes(),
         _CONFIGS_NOT_COPIED,
-        "Topic configs that a new remote topic does not take from its source.",
+        "Topic configs that a remote topic does not take from its source.",
         "2.7.0",
     ),
     _served(
@@ -109,6 +108,14 @@ SERVED = (
         "true",
         "Whether heartbeats topics are mirrored even if topics does not name them.",
         "4.0.0",
+    ),
+    Option(
+        "source.readonly",
+        Flag(),
+        "false",
+        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there.",
+        FLOW,
+        since=OURS,
     ),
     Option(
         "consumer.isolation.level",
@@ -207,8 +214,29 @@ CONNECTORS = (
     _known(
         "consumer.poll.timeout.ms", Whole(0, unit="ms"), "1000", "Longest poll.", "consumer.fetch.max.wait.ms rules"
     ),
-    _known("sync.topic.configs.enabled", Flag(), "true", "Keep topic configs in step.", "configs are copied once"),
-    _known("sync.topic.configs.interval.seconds", _SECONDS, "600", "How often.", "configs are copied once"),
+    _served(
+        "sync.topic.configs.enabled",
+        Flag(),
+        "true",
+        "Whether configs of remote topics are kept as their sources set them. An override that only a remote topic has stays.",
+    ),
+    _served("sync.topic.configs.interval.seconds", _SECONDS, "600", "How often topic configs are compared."),
+    Option(
+        "sync.topic.deletes.enabled",
+        Flag(),
+        "false",
+        "Whether a remote topic is deleted once its source topic did not exist for sync.topic.deletes.grace.seconds.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
+        "sync.topic.deletes.grace.seconds",
+        _SECONDS,
+        "86400",
+        "How long the source must say, at every look, that a topic does not exist before its copy is deleted.",
+        FLOW,
+        since=OURS,
+    ),
     _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
     _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
     _known("offset-syncs.topic.replication.factor", _FACTOR, "3", "Of the offset-syncs topic.", _NO_SYNCS),
@@ -245,9 +273,20 @@ CONNECTORS = (
     ),
     _known("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often.", _NO_GROUPS, "2.7.0"),
     _known("checkpoints.topic.replication.factor", _FACTOR, "3", "Of the checkpoints topic.", _NO_CHECKPOINTS),
-    _known("emit.heartbeats.enabled", Flag(), "true", "Write heartbeats.", _NO_HEARTBEATS),
-    _known("emit.heartbeats.interval.seconds", _SECONDS, "1", "How often.", _NO_HEARTBEATS),
-    _known("heartbeats.topic.replication.factor", _FACTOR, "3", "Of the heartbeats topic.", _NO_HEARTBEATS),
+    _served(
+        "emit.heartbeats.enabled",
+        Flag(),
+        "true",
+        "Whether heartbeats of the pair are written to its target. A run of A->B writes those of B->A too, which A.heartbeats "
+        "on B shows, unless B->A is a flow of its own.",
+    ),
+    _served("emit.heartbeats.interval.seconds", _SECONDS, "1", "How often heartbeats are written."),
+    _served(
+        "heartbeats.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new heartbeats topic; -1: the broker's default.",
+    ),
 )
 
 REMOVED = (
@@ -259,7 +298,7 @@ REMOVED = (
         Choice(("requested", "required", "never")),
         None,
         "How configs are changed.",
-        "MirrorMaker 2 removed it in 4.0; configs are copied once",
+        "MirrorMaker 2 removed it in 4.0; configs are always changed incrementally",
         "3.5.0",
     ),
     _known(

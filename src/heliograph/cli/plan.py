@@ -1,0 +1,47 @@
+"""`heliograph plan FILE`: every change that a run would make on the clusters besides copying records, and none is made."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from heliograph.cli.words import count
+from heliograph.config.load import load_file
+from heliograph.control.security import read_stores
+from heliograph.operations.pending import FlowPending, pending
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="show every change that is pending, and make none",
+        description="Looks at both clusters of every flow as a run does, and prints what it would make, grow or change there, "
+        "with the reason. Changes nothing. Prints that nothing is pending once a run has done it. Exit code 1 if something "
+        "could not be looked at.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a MirrorMaker 2 driver file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    flows = asyncio.run(pending(read_stores(load_file(args.file))))
+    if args.json:
+        sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in flows]}, indent=2, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for flow in flows for line in lines_of(flow)))
+    return 1 if any(flow.troubles for flow in flows) else 0
+
+
+def lines_of(flow: FlowPending) -> list[str]:
+    """A headline, and a line for each change, each topic left out, each trouble."""
+    number = count(len(flow.actions), "change") if flow.actions else "nothing"
+    lines = [f"{flow.flow}: {number} pending"]
+    lines += [f"  {action.subject}: {action.what} ({action.why})" for action in flow.actions]
+    lines += [f"  left out: {sentence}" for sentence in flow.left_out]
+    lines += [f"  not looked at: {trouble}" for trouble in flow.troubles]
+    return lines

@@ -1,0 +1,66 @@
+"""The jobs of one flow: which there are, and what each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from heliograph.config.flows import FlowSettings
+from heliograph.control.clock import Clock
+from heliograph.control.config_sync import ConfigSyncJob
+from heliograph.control.heartbeats import HeartbeatJob, Place
+from heliograph.control.jobs import Job
+from heliograph.control.planner import FlowPlan
+from heliograph.control.topic_deletes import TopicDeletesJob
+from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event
+from heliograph.replication.heartbeats import Pulse
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What jobs stand on: a flow, and its plan as it is now. `look_again` has the flow planned anew soon."""
+
+    settings: FlowSettings
+    plan: Callable[[], FlowPlan | None]
+    warm: Warm
+    clock: Clock
+    look_again: Callable[[], None]
+    tell: Callable[[Event], None]
+
+
+def repeated_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that bring something in step: also a run that ends by itself does them, once."""
+    if not ground.settings.jobs.sync_configs:
+        return []
+    ledger = ground.warm.ledger(ground.settings.target)
+    return [ConfigSyncJob(ground.settings, ground.plan, ledger, ground.clock, ground.look_again)]
+
+
+def lasting_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that only make sense while a run goes on."""
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground)]
+
+
+def _delete_jobs(ground: Ground) -> list[Job[Any]]:
+    if not ground.settings.jobs.sync_deletes:
+        return []
+    return [TopicDeletesJob(ground.settings, ground.plan, ground.warm, ground.clock, ground.tell)]
+
+
+def _heartbeat_jobs(ground: Ground) -> list[Job[Any]]:
+    if ground.settings.flow.trial:
+        return []  # it runs beside a mirror that writes heartbeats already
+    return [_heartbeats(ground, pulse) for pulse in ground.settings.jobs.heartbeats]
+
+
+def _heartbeats(ground: Ground, pulse: Pulse) -> HeartbeatJob:
+    settings = ground.settings
+    on_source = pulse.target == settings.flow.source
+    writer, admin = (
+        (settings.source_writer, settings.source_admin) if on_source else (settings.target, settings.target_admin)
+    )
+    mirrored = on_source and settings.refresh_topics_enabled
+    look_again = ground.look_again if mirrored else lambda: None
+    return HeartbeatJob(pulse, Place(ground.warm.client(writer), admin), ground.clock, look_again)

@@ -1,0 +1,74 @@
+"""What a run comes to: which of its planned lanes got to their end, and which did not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heliograph.control.board import Board
+from heliograph.control.flow_watch import FlowWatch
+
+_PARKED_IS_FINAL_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did."""
+
+    seconds: float
+    records: int
+    bytes: int
+    lanes: int
+    topics: int
+    unfinished: tuple[tuple[str, str], ...]
+    """Lanes that did not get to their end, with the reason."""
+
+
+class Outcome:
+    """`done` are the lanes that were carried to where `--until-caught-up` ends."""
+
+    def __init__(self, watches: Sequence[FlowWatch], board: Board) -> None:
+        self._watches = watches
+        self._board = board
+        self.done: set[str] = set()
+
+    def planned(self) -> list[str]:
+        return [lane.id.key for watch in self._watches if watch.first is not None for lane in watch.first.plan.lanes]
+
+    def is_reached(self, now_ms: int) -> bool:
+        """Every planned lane is done, refused, or parked for so long that it will not go on by itself."""
+        if any(watch.opened is None for watch in self._watches):
+            return False
+        refused = self._refused()
+        for key in self.planned():
+            row = self._board.lanes[key].row if key in self._board.lanes else {}
+            parked = row.get("state") == "parked" and now_ms - row["since_ms"] > _PARKED_IS_FINAL_SECONDS * 1000
+            if key not in self.done and not parked and key not in refused:
+                return False
+        return True
+
+    def _refused(self) -> dict[str, str]:
+        return {
+            key: reason
+            for watch in self._watches
+            if watch.opened is not None
+            for key, reason in watch.opened.refused.items()
+        }
+
+    def summary(self, seconds: float, until_caught_up: bool) -> Summary:
+        unfinished: list[tuple[str, str]] = []
+        refused = self._refused()
+        for key in self.planned():
+            if key in self.done or not until_caught_up:
+                continue
+            row = self._board.lanes[key].row if key in self._board.lanes else {}
+            unfinished.append((key, refused.get(key) or row.get("reason") or "stopped before its end"))
+        totals = [view.totals for view in self._board.lanes.values()]
+        return Summary(
+            seconds=seconds,
+            records=sum(total.records for total in totals),
+            bytes=sum(total.bytes for total in totals),
+            lanes=len(self.planned()),
+            topics=len({key.rsplit("/", 1)[0] for key in self.planned()}),
+            unfinished=tuple(unfinished),
+        )

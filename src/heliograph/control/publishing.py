@@ -1,0 +1,45 @@
+"""Every second's telemetry of a run, gathered from its parts, a record for each flow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from heliograph.control.board import Board
+from heliograph.control.events import EventLog
+from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.telemetry import TelemetryWriter, snapshot
+from heliograph.kafka.slot import Warm
+
+
+class Publisher:
+    """`spark` is what Spark last said of itself."""
+
+    def __init__(self, me: Runner, board: Board, events: EventLog, warm: Warm) -> None:
+        self._me = me
+        self._board = board
+        self._events = events
+        self._telemetry = TelemetryWriter(warm)
+        self.spark: dict[str, Any] = {}
+
+    async def publish(self, watches: Sequence[FlowWatch], epoch: int, now_ms: int) -> None:
+        await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches))
+
+    async def _flow(self, watch: FlowWatch, epoch: int, now_ms: int) -> None:
+        about = {
+            "host": self._me.host,
+            "process": self._me.process,
+            "run": self._me.run,
+            "since_ms": self._me.since_ms,
+            "time_ms": now_ms,
+            "epoch": epoch,
+            "trouble": watch.trouble,
+            "trouble_since_ms": watch.trouble_since_ms,
+            "events_dropped": self._events.dropped,
+            "spark": self.spark,
+            "jobs": watch.jobs.standing(),
+        }
+        refused = watch.opened.refused if watch.opened is not None else {}
+        record = snapshot(watch.name, self._board, about, refused)
+        await self._telemetry.write(watch.settings.target, watch.name, record, now_ms)
