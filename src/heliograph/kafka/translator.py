@@ -144,13 +144,13 @@ class Translator:
             whole = here.start <= begins[0] and there.start <= begins[1]
             both = Counted(Runs(mine.runs), Runs(other.runs), end, whole, _name(not reverse))
             found = by_count(offset, both)
-        if not isinstance(found, Exact):
-            return found
-        if found.is_record:
+        if isinstance(found, Exact) and found.is_record:
             return await self._checked(offset, found.offset, reverse)
         reason = mine.why_left_out(offset)
-        if reason in _REASONS:
-            return NeverCopied(_REASONS[reason], found.offset)
+        if reason in _REASONS and not isinstance(found, NotKnown):
+            return NeverCopied(_REASONS[reason], position_of(found))
+        if not isinstance(found, Exact):
+            return found
         return Gone(_name(reverse), f"the {_name(reverse)} has cleaned it away", found.offset)
 
     async def _checked(self, offset: int, moved: int, reverse: bool) -> Answer:
@@ -181,9 +181,12 @@ class Translator:
         identity, header = self.entry.identity, seen.header
         if header.producer_id != identity.producer_id:
             return False
+        return header.producer_epoch == identity.producer_epoch or not self._is_current(window)
+
+    def _is_current(self, window: Window) -> bool:
+        """Whether the generation in force wrote all of the window."""
         begin, entry = window.begin, self.entry
-        current = begin.source >= entry.source_start and begin.target >= entry.target_start
-        return header.producer_epoch == identity.producer_epoch or not current
+        return begin.source >= entry.source_start and begin.target >= entry.target_start
 
     async def _is_plain(self, window: Window) -> bool:
         """By the numbers of the window's first and last record: as many records of one numbering as offsets."""
@@ -233,7 +236,7 @@ class Translator:
             found: list[Kept] = []
             plain_time = not await self._appends_time()
             async for seen in self._read(end, first, after):
-                if seen.dropped is None and not (on_target and not self._is_ours(seen, window)):
+                if seen.dropped is None and (not on_target or self._may_be_ours(seen, window)):
                     found += [
                         Kept(record.offset, record.key, (_digest(record.timestamp if plain_time else 0, record[2:]),))
                         for record in read_records(seen.data, seen.header)
@@ -241,6 +244,10 @@ class Translator:
                     ]
             self._records[window, on_target] = found
         return self._records[window, on_target]
+
+    def _may_be_ours(self, seen: Seen, window: Window) -> bool:
+        """Where records are found by content: the coordinator gives a flow a new producer id when the epochs are used up."""
+        return self._is_ours(seen, window) or (seen.header.producer_id >= 0 and not self._is_current(window))
 
     async def _appends_time(self) -> bool:
         """The remote topic puts its own clock in place of timestamps."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from heliograph.cli.main import main
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.slot import Warm
@@ -23,9 +26,10 @@ from heliograph.replication.translation import (
     NotYetCopied,
     position_of,
 )
+from heliograph.wire.mm2 import OffsetSync, encode_offset_sync
 from tests.integration.protocol.harness import BATCH_BY_BATCH, Attempt, Mirror, carry, with_warm
 from tests.support.compaction import COMPACTED, count_records, stop_cleaning
-from tests.support.topics import ends, set_configs, starts
+from tests.support.topics import create_topic, delete_records, ends, set_configs, starts
 from tests.support.waiting import wait_until
 from tests.support.writers import (
     OpenTransaction,
@@ -153,6 +157,83 @@ def test_what_is_not_copied_yet_and_an_open_transaction(mirror: Mirror) -> None:
     assert translated(mirror, [61]) == {61: Exact(50, is_record=False)}
     write(mirror.source, mirror.topic, samples(5))
     assert translated(mirror, [61, 63]) == {61: Exact(50, is_record=False), 63: NotYetCopied(13)}
+
+
+def test_logs_that_were_cut_off_at_their_beginning(mirror: Mirror) -> None:
+    """Retention on both sides, at different places: what is left is exact, and of the rest it is said which side lost it."""
+    mirror.make_topic()
+    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=9)
+    carry(mirror.open())
+    write(mirror.target, mirror.remote, [Sample(b"foreign")])
+    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=9)
+    carry(mirror.open())
+    source, target = read(mirror.source, mirror.topic), read(mirror.target, mirror.remote)
+    whole = translated(mirror, source)
+    assert all(isinstance(answer, Exact) for answer in whole.values())
+    delete_records(mirror.source, mirror.topic, 0, 100)
+    delete_records(mirror.target, mirror.remote, 0, 150)
+    for offset, answer in translated(mirror, source).items():
+        before = whole[offset]
+        assert isinstance(before, Exact)
+        if offset >= 100 and before.offset >= 150:
+            assert answer == before, f"{offset}: {answer}"
+            assert target[before.offset] == source[offset]
+        elif offset >= 100:
+            assert isinstance(answer, Gone) and answer.side == "target", f"{offset}: {answer}"
+        else:
+            assert isinstance(answer, Gone) and answer.side == "source", f"{offset}: {answer}"
+
+
+def test_the_command_gives_the_answer_and_mirrormakers_beside_it(
+    mirror: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.make_topic(partitions=2)
+    write(mirror.source, mirror.topic, samples(100, partitions=1))
+    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=3)
+    alone = mirror.open()
+    carry(alone)
+    syncs = create_topic(mirror.source, f"mm2-offset-syncs.{mirror.topic}t.internal")
+    pairs = [encode_offset_sync(OffsetSync(mirror.topic, 0, offset, offset)) for offset in (0, 40)]
+    write(mirror.source, syncs, [Sample(value, key) for key, value in pairs])
+    write(mirror.source, syncs, [Sample(b"not a sync", b"not a sync")])
+    commit(mirror.source, "readers", mirror.topic, 0, 41)
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        f"clusters = {mirror.topic}s, {mirror.topic}t\n{mirror.topic}s.bootstrap.servers = {mirror.source}\n"
+        f"{mirror.topic}t.bootstrap.servers = {mirror.target}\n{mirror.flow}.enabled = true\n"
+    )
+    flow = ["translate", str(file), "--flow", mirror.flow]
+    lane = ["--topic", mirror.topic, "--partition", "0"]
+
+    def says(*options: str) -> tuple[int, str]:
+        code = main([*flow, *options])
+        shown = capsys.readouterr()
+        return code, shown.out + shown.err
+
+    here, there = f"{mirror.topic}-0", f"{mirror.remote}-0"
+    assert says(*lane, "--offset", "40") == (0, f"{here} 40 -> {there} 40, exact; MirrorMaker 2: 40\n")
+    assert says("--group", "readers") == (0, f"{here} 41 -> {there} 41, exact; MirrorMaker 2: 41\n")
+    code, text = says(*lane, "--offset", "45", "--json")
+    assert (code, json.loads(text)[0]["position"], json.loads(text)[0]["mm2_offset"]) == (0, 45, 41)
+    back = ["--topic", mirror.remote, "--partition", "0", "--offset", "3", "--reverse"]
+    assert says(*back) == (0, f"{there} 3 -> {here} 3, exact\n")
+    code, text = says(*lane, "--offset", "999")
+    assert code == 1 and "not yet copied" in text
+    for options, fault in (
+        (["--topic", "nobody", "--partition", "0", "--offset", "1"], "the topic does not exist"),
+        (["--topic", mirror.topic, "--partition", "7", "--offset", "1"], "there is no partition 7"),
+        (["--topic", syncs, "--partition", "0", "--offset", "1"], "is not a lane"),
+        (["--group", "nobody"], "group 'nobody' has committed no offset"),
+        ([*lane, "--offset", "-3"], "offsets begin at 0"),
+    ):
+        code, text = says(*options)
+        assert code == 1 and fault in text, text
+
+
+def commit(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
+    client = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    client.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    client.close()
 
 
 def clean(bootstrap: str, topic: str) -> None:
