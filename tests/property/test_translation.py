@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
@@ -113,11 +113,12 @@ def test_counting_finds_every_copy(
         assert isinstance(answer, Gone) if copy < starts[1] else answer == Exact(copy)
 
 
+@settings(max_examples=500)
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=30),
-    st.integers(0, 30),
-    st.integers(0, 30),
-    st.integers(0, 31),
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy")), min_size=3, max_size=9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
 )
 def test_keys_find_every_copy_after_any_two_cleanings(
     records: list[tuple[str, str]], source_clean: int, target_clean: int, offset: int
@@ -134,12 +135,13 @@ def test_keys_find_every_copy_after_any_two_cleanings(
 
     here, there = cleaned(source_clean, 0), cleaned(target_clean, 1_000)
     answer = by_key(offset, here, there, 2_000, "target")
-    wanted = next((kept.offset for kept in here if kept.offset >= offset), None)
-    if wanted is None:
-        assert answer == Exact(2_000, is_record=False)
-    elif isinstance(answer, Exact):
-        assert answer == Exact(wanted + 1_000, is_record=wanted == offset)
-    elif isinstance(answer, Gone):
-        assert wanted + 1_000 not in {kept.offset for kept in there}
+    left = {kept.offset for kept in there}
+    both = [kept.offset for kept in here if kept.offset >= offset and kept.offset + 1_000 in left]
+    resume = both[0] + 1_000 if both else 2_000
+    if any(kept.offset == offset for kept in here):
+        if offset in both:
+            assert answer == Exact(offset + 1_000) or isinstance(answer, NotKnown)
+        else:
+            assert isinstance(answer, Gone) and answer.resume in (resume, None)
     else:
-        assert isinstance(answer, NotKnown)
+        assert answer == Exact(resume, is_record=False) or isinstance(answer, NotKnown)

@@ -25,11 +25,13 @@ from heliograph.replication.translation import (
     NeverCopied,
     NotKnown,
     NotYetCopied,
+    Point,
     Runs,
     Window,
     by_count,
     by_key,
     is_plain,
+    nothing_copied,
     position_of,
     window_of,
 )
@@ -59,7 +61,7 @@ class End:
 
 
 @dataclass
-class _Part:
+class Part:
     """One side of a window as its log shows it now."""
 
     runs: list[tuple[int, int]] = field(default_factory=list)
@@ -98,7 +100,7 @@ class Translator:
         self.entry = entry
         self.source = source
         self.target = target
-        self._parts: dict[tuple[Window, bool], _Part] = {}
+        self._parts: dict[tuple[Window, bool], Part] = {}
         self._records: dict[tuple[Window, bool], list[Kept]] = {}
         self._plain: dict[Window, bool] = {}
 
@@ -110,10 +112,12 @@ class Translator:
             return await self._at_the_end(offset, window)
         if not isinstance(window, Window):
             return window
-        if await self._is_plain(window):
+        if await self.is_plain_window(window):
             moved = offset + (window.end.target - window.end.source) * (-1 if reverse else 1)
             return await self._checked(offset, moved, reverse)
         if offset < here.start:
+            if not reverse and (left_out := await self.left_out(window)):
+                return left_out
             resume = position_of(await self.translate(here.start, reverse))
             return Gone(_name(reverse), f"the {_name(reverse)} begins at {here.start}", resume)
         return await self._searched(offset, window, reverse)
@@ -132,10 +136,13 @@ class Translator:
 
     async def _searched(self, offset: int, window: Window, reverse: bool) -> Answer:
         here, there = self._ends(reverse)
-        mine, other = await asyncio.gather(self._part(window, reverse), self._part(window, not reverse))
+        mine, other = await asyncio.gather(self.part(window, reverse), self.part(window, not reverse))
+        if not reverse and (left_out := await self.left_out(window)):
+            reason = _REASONS.get(mine.why_left_out(offset))
+            return NeverCopied(reason, window.end.target) if reason else left_out
         end = window.end.source if reverse else window.end.target
         if mine.cleaned or other.cleaned:
-            kept = await asyncio.gather(self._kept(window, reverse), self._kept(window, not reverse))
+            kept = await asyncio.gather(self.kept(window, reverse), self.kept(window, not reverse))
             found = by_key(offset, kept[0], kept[1], end, _name(not reverse))
         else:
             begins = (
@@ -146,8 +153,7 @@ class Translator:
             found = by_count(offset, both)
         if isinstance(found, Exact) and found.is_record:
             return await self._checked(offset, found.offset, reverse)
-        reason = mine.why_left_out(offset)
-        if reason in _REASONS and not isinstance(found, NotKnown):
+        if (reason := mine.why_left_out(offset)) in _REASONS and not isinstance(found, NotKnown):
             return NeverCopied(_REASONS[reason], position_of(found))
         if not isinstance(found, Exact):
             return found
@@ -166,6 +172,39 @@ class Translator:
                 f"disproved: record {moved} of the {_name(not reverse)} is not record {offset} of the other side"
             )
         return Exact(moved)
+
+    async def left_out(self, window: Window) -> NeverCopied | NotKnown | None:
+        """What to say of records in a window that has no place on the target; None: it has one."""
+        answer = nothing_copied(window)
+        if answer is None or (ends := await self.numbering_ends(window.end)):
+            return answer
+        if ends is None:
+            return NotKnown(f"{answer.reason}; what was written there cannot be seen on the target any more")
+        return NotKnown(
+            f"the ledger knows no place for source offsets {window.begin.source} to {window.end.source - 1}"
+        )
+
+    async def numbering_ends(self, point: Point) -> bool | None:
+        """Whether no numbering goes on over a point; None: that cannot be seen any more.
+
+        A numbering ends where a lane leaves something out, and the next begins with 0. If the old one goes on behind the point,
+        records were written that the ledger did not learn of.
+        """
+        identity = self.entry.identity
+        before, after = await asyncio.gather(_batch(self.target, point.target - 1), self._next_of_ours(point.target))
+        if after is None:
+            return True
+        if point == Point(self.entry.source_start, self.entry.target_start):
+            return after.header.producer_epoch == identity.producer_epoch
+        if before is not None and before.header.producer_id == identity.producer_id:
+            return before.header.producer_epoch != after.header.producer_epoch
+        return True if after.header.base_sequence == 0 else None
+
+    async def _next_of_ours(self, offset: int) -> Seen | None:
+        async for seen in self._read(self.target, offset, self.target.end):
+            if seen.header.producer_id == self.entry.identity.producer_id:
+                return seen
+        return None
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -188,7 +227,7 @@ class Translator:
         begin, entry = window.begin, self.entry
         return begin.source >= entry.source_start and begin.target >= entry.target_start
 
-    async def _is_plain(self, window: Window) -> bool:
+    async def is_plain_window(self, window: Window) -> bool:
         """By the numbers of the window's first and last record: as many records of one numbering as offsets."""
         if window not in self._plain:
             self._plain[window] = window.may_be_plain and await self._numbers_agree(window)
@@ -206,15 +245,16 @@ class Translator:
         end = next_sequence(last.header.base_sequence, window.end.target - last.header.base_offset)
         return is_plain(window, begin, end)
 
-    async def _part(self, window: Window, on_target: bool) -> _Part:
+    async def part(self, window: Window, on_target: bool) -> Part:
+        """One side of a window by its headers."""
         if (window, on_target) not in self._parts:
             self._parts[window, on_target] = await self._read_part(window, on_target)
         return self._parts[window, on_target]
 
-    async def _read_part(self, window: Window, on_target: bool) -> _Part:
+    async def _read_part(self, window: Window, on_target: bool) -> Part:
         end = self.target if on_target else self.source
         first, after = _span(window, on_target)
-        part, expected = _Part(), max(first, end.start)
+        part, expected = Part(), max(first, end.start)
         async for seen in self._read(end, first, after):
             header = seen.header
             low, high = max(header.base_offset, first), min(header.next_offset, after)
@@ -229,7 +269,8 @@ class Translator:
         part.cleaned |= expected < after and first < after
         return part
 
-    async def _kept(self, window: Window, on_target: bool) -> list[Kept]:
+    async def kept(self, window: Window, on_target: bool) -> list[Kept]:
+        """One side of a window by its records."""
         if (window, on_target) not in self._records:
             end = self.target if on_target else self.source
             first, after = _span(window, on_target)
@@ -238,7 +279,12 @@ class Translator:
             async for seen in self._read(end, first, after):
                 if seen.dropped is None and (not on_target or self._may_be_ours(seen, window)):
                     found += [
-                        Kept(record.offset, record.key, (_digest(record.timestamp if plain_time else 0, record[2:]),))
+                        Kept(
+                            record.offset,
+                            record.key,
+                            (_digest(record.timestamp if plain_time else 0, record[2:]),),
+                            record.value is None,
+                        )
                         for record in read_records(seen.data, seen.header)
                         if first <= record.offset < after
                     ]

@@ -179,13 +179,14 @@ class FlowTranslator:
         )
 
     async def _translated(self, lane: LaneId, offset: int, reverse: bool) -> Translated:
-        translator = await self._translator(lane)
+        translator = await self.translator(lane)
         answer = await translator.translate(offset, reverse)
         mm2 = None if reverse else (await self._mm2_store()).translate((lane.topic, lane.partition), offset)
         remote = self.remote_of(lane.topic)
         return Translated(lane.flow, lane.topic, remote, lane.partition, offset, reverse, answer, mm2)
 
-    async def _translator(self, lane: LaneId) -> Translator:
+    async def translator(self, lane: LaneId) -> Translator:
+        """Of one of `lanes()`; kept."""
         if lane not in self._lanes:
             entry = self._book.latest(lane)
             assert entry is not None  # noqa: S101  lanes() has only such

@@ -27,9 +27,15 @@ def keep_anchor(anchors: list[Anchor], pair: Anchor, now_ms: int, anchored_ms: i
         anchors[-1] = pair
         return anchored_ms
     anchors.append(pair)
-    if len(anchors) > MAX_ANCHORS:
+    while len(anchors) > MAX_ANCHORS:
         _thin(anchors)
     return now_ms
+
+
+def over_a_jump(anchors: tuple[Anchor, ...], left: Anchor, begins: int) -> tuple[Anchor, ...]:
+    """The anchors of a lane that goes on at source offset `begins`: what lies between there and where it left is not copied."""
+    source, target = left
+    return (*anchors, left, (begins, target)) if begins > source else anchors
 
 
 def _thin(anchors: list[Anchor]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from heliograph.model.lanes import SEQUENCE_MASK, LedgerEntry
@@ -135,6 +135,16 @@ def window_of(entry: LedgerEntry, offset: int, reverse: bool) -> Window | Answer
     return Window(known[at], known[at + 1])
 
 
+def nothing_copied(window: Window) -> NeverCopied | None:
+    """A window of the source without a place on the target: the answer to every offset in it that is a record."""
+    if window.begin.target < window.end.target:
+        return None
+    begin, end = window.begin.source, window.end.source
+    return NeverCopied(
+        f"source offsets {begin} to {end - 1} were left out: skipped, or lost to retention", window.end.target
+    )
+
+
 def is_plain(window: Window, begin_sequence: int, end_sequence: int) -> bool:
     """Whether as many records of one numbering lie in the window as it has offsets, on both sides: nothing in between."""
     copied = (end_sequence - begin_sequence) & SEQUENCE_MASK
@@ -217,28 +227,46 @@ class Kept:
     offset: int
     key: bytes | None
     content: tuple[object, ...]
+    is_tombstone: bool = False
 
 
 def by_key(offset: int, here: Sequence[Kept], there: Sequence[Kept], there_end: int, there_name: str) -> Answer:
     """The copy of the record at `offset`, or of the next one that is left, among the records of the other side.
 
     A cleaner keeps of every key the last records: if it kept one, it kept all later ones of that key. So on both sides the
-    records of a key are the last ones of those that were copied, and counted from the end they are the same records.
+    records of a key are the last ones of those that were copied. A record that is unlike all later ones of its key is therefore
+    the last of its like on the other side too; equal ones are told apart by their number, counted from the end.
     """
-    at = next((number for number, record in enumerate(here) if record.offset >= offset), None)
-    if at is None:
-        return Exact(there_end, is_record=False)
-    wanted = here[at]
+    left = [number for number, record in enumerate(here) if record.offset >= offset]
+    if not left or here[left[0]].offset != offset:
+        return _first_found(left, here, there, there_end)
+    copy = _copy_of(here[left[0] :], there)
+    if copy is None:
+        resume = _first_found(left[1:], here, there, there_end)
+        return Gone(there_name, f"the {there_name} has no such record in this range any more", position_of(resume))
+    return copy
+
+
+def _first_found(left: Sequence[int], here: Sequence[Kept], there: Sequence[Kept], there_end: int) -> Exact | NotKnown:
+    """The place of the first of these records that the other side still has: where a reader goes on."""
+    for at in left:
+        copy = _copy_of(here[at:], there)
+        if copy is not None:
+            return replace(copy, is_record=False) if isinstance(copy, Exact) else copy
+    return Exact(there_end, is_record=False)
+
+
+def _copy_of(here: Sequence[Kept], there: Sequence[Kept]) -> Exact | NotKnown | None:
+    """The copy of the first record, of which all later ones are known; None: the other side has it no more."""
+    wanted = here[0]
+    later = [record.content for record in here if record.key == wanted.key]
     found = [record for record in there if record.key == wanted.key]
-    same = [record for record in found if record.content == wanted.content]
-    if not same:
-        return Gone(there_name, f"the {there_name} has no such record in this range any more")
-    if len(same) > 1:
-        later = [record.content for record in here[at:] if record.key == wanted.key]
-        tail = found[-len(later) :]
-        if [record.content for record in tail] != later:
-            return NotKnown(
-                f"the {there_name} has {len(same)} records like this one, and their order does not tell which"
-            )
-        same = tail
-    return Exact(same[0].offset, is_record=wanted.offset == offset)
+    like = [record for record in found if record.content == wanted.content]
+    equals = later.count(wanted.content)
+    if len(like) < equals:
+        return None
+    if equals == 1:
+        return Exact(like[-1].offset)
+    if [record.content for record in found[-len(later) :]] == later:
+        return Exact(found[-len(later)].offset)
+    return NotKnown(f"the other side has {len(like)} records like this one, and their order does not tell which")

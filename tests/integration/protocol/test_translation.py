@@ -289,3 +289,23 @@ def test_a_compacted_topic_that_is_cleaned_after_the_copy(mirror: Mirror, chance
         else:
             assert position_of(answer) is not None or isinstance(answer, Gone), f"{offset}: {answer}"
     assert exact > 200
+
+
+def test_records_that_were_skipped_are_named_and_their_neighbours_are_exact(mirror: Mirror) -> None:
+    mirror.policies = {"on.bad.record": "skip"}
+    mirror.make_topic()
+    create_topic(mirror.target, mirror.remote, config={"cleanup.policy": "compact"})
+    good = [Sample(b"good %d" % number, b"k%d" % number) for number in range(60)]
+    write(
+        mirror.source, mirror.topic, [*good[:20], Sample(b"bad", None), *good[20:40], Sample(b"bad", None), *good[40:]]
+    )
+    carry(mirror.open())
+    source, target = read(mirror.source, mirror.topic), read(mirror.target, mirror.remote)
+    for offset, answer in translated(mirror, range(62)).items():
+        if offset in (20, 41):
+            assert isinstance(answer, NeverCopied) and "left out" in answer.reason, f"{offset}: {answer}"
+            assert answer.resume is not None and target[answer.resume] == source[offset + 1]
+        else:
+            assert isinstance(answer, Exact) and target[answer.offset] == source[offset], f"{offset}: {answer}"
+    back = translated(mirror, target, reverse=True)
+    assert all(isinstance(answer, Exact) and source[answer.offset] == target[at] for at, answer in back.items()), back

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from heliograph.replication.anchors import ANCHOR_MS, MAX_ANCHORS, STRIDE, Anchor, keep_anchor
+import pytest
+
+from heliograph.replication.anchors import ANCHOR_MS, MAX_ANCHORS, STRIDE, Anchor, keep_anchor, over_a_jump
 
 
 def kept(pairs: list[Anchor], step_ms: int = ANCHOR_MS) -> list[Anchor]:
@@ -45,3 +47,19 @@ def test_a_lane_that_went_back_in_the_source_thins_too() -> None:
     anchors = kept(pairs)
     assert len(anchors) == MAX_ANCHORS
     assert anchors[-1] == pairs[-1]
+
+
+def test_a_jump_in_the_source_is_kept_with_both_its_ends() -> None:
+    assert over_a_jump(((0, 0),), (10, 8), 12) == ((0, 0), (10, 8), (12, 8))
+
+
+@pytest.mark.parametrize("begins", [10, 9, 0])
+def test_a_lane_that_goes_on_where_it_was_or_goes_back_jumps_over_nothing(begins: int) -> None:
+    assert over_a_jump(((0, 0),), (10, 8), begins) == ((0, 0),)
+
+
+def test_more_anchors_than_are_kept_are_thinned_with_the_next_one() -> None:
+    anchors = [(number * 10, number * 9) for number in range(MAX_ANCHORS + 2)]
+    keep_anchor(anchors, (5_000, 4_000), 1_000, 0)
+    assert len(anchors) == MAX_ANCHORS
+    assert anchors[-1] == (5_000, 4_000)
