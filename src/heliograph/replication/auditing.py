@@ -21,7 +21,7 @@ class Account:
     skipped: int = 0
     """Left out by on.bad.record, or by a policy that went on behind a damage; an event tells of each."""
     lost: int = 0
-    """Deleted from the source before they were copied."""
+    """Deleted from the source before they were copied, or left out and deleted since."""
     deleted: int = 0
     """No longer on the source, and not on the target: markers, aborted records, or deleted there too."""
     not_yet: int = 0
