@@ -27,19 +27,22 @@ def keep_anchor(anchors: list[Anchor], pair: Anchor, now_ms: int, anchored_ms: i
         anchors[-1] = pair
         return anchored_ms
     anchors.append(pair)
-    while len(anchors) > MAX_ANCHORS:
-        _thin(anchors)
+    _thin(anchors)
     return now_ms
 
 
 def over_a_jump(anchors: tuple[Anchor, ...], left: Anchor, begins: int) -> tuple[Anchor, ...]:
     """The anchors of a lane that goes on at source offset `begins`: what lies between there and where it left is not copied."""
     source, target = left
-    return (*anchors, left, (begins, target)) if begins > source else anchors
+    if begins <= source:
+        return anchors
+    kept = [*anchors, left, (begins, target)]
+    _thin(kept)
+    return tuple(kept)
 
 
 def _thin(anchors: list[Anchor]) -> None:
-    """Take out the one that is missed least: whose neighbours are close, seen from the end. The oldest is never taken."""
+    """Take out those that are missed least: whose neighbours are close, seen from the end. The oldest is never taken."""
     end = anchors[-1][0]
 
     def missed(at: int) -> float:
@@ -47,4 +50,5 @@ def _thin(anchors: list[Anchor]) -> None:
         # The lane may have gone back in the source: distances are distances, whatever their sign.
         return abs(after - before) / (abs(end - before) + 1)
 
-    del anchors[min(range(1, len(anchors) - _NEWEST), key=missed)]
+    while len(anchors) > MAX_ANCHORS:
+        del anchors[min(range(1, len(anchors) - _NEWEST), key=missed)]

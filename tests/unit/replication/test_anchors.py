@@ -63,3 +63,12 @@ def test_more_anchors_than_are_kept_are_thinned_with_the_next_one() -> None:
     keep_anchor(anchors, (5_000, 4_000), 1_000, 0)
     assert len(anchors) == MAX_ANCHORS
     assert anchors[-1] == (5_000, 4_000)
+
+
+def test_any_number_of_jumps_is_kept_in_as_few_anchors() -> None:
+    anchors: tuple[Anchor, ...] = ((0, 0),)
+    for number in range(200):
+        anchors = over_a_jump(anchors, (number * 10 + 5, number * 9), number * 10 + 6)
+    assert len(anchors) == MAX_ANCHORS
+    assert anchors[0] == (0, 0)
+    assert anchors[-2:] == ((1_995, 1_791), (1_996, 1_791))
