@@ -45,7 +45,9 @@ class Auditor:
         here, there = await lane.part(window, False), await lane.part(window, True)
         cut = lane.target.start > window.begin.target
         if nothing_copied(window) and await lane.numbering_ends(window.end) is not False:
-            return account_left_out(self._view(window, here, _count(here)))
+            # A batch with holes spans more offsets than it has records.
+            records = len(await lane.kept(window, False)) if here.cleaned else _count(here)
+            return account_left_out(self._view(window, here, records))
         if not (here.cleaned or there.cleaned):
             return account_counted(self._view(window, here, _count(here)), TargetView(_count(there), cut))
         kept = await lane.kept(window, False)

@@ -47,6 +47,7 @@ _REASONS = {
     ABORTED: "it belongs to an aborted transaction",
     _FOREIGN: "somebody else wrote it into the remote topic",
 }
+_CLEANED = "the {side} has cleaned it away"
 SOURCE, TARGET = "source", "target"
 
 
@@ -139,6 +140,8 @@ class Translator:
         mine, other = await asyncio.gather(self.part(window, reverse), self.part(window, not reverse))
         if not reverse and (left_out := await self.left_out(window)):
             reason = _REASONS.get(mine.why_left_out(offset))
+            if reason is None and mine.cleaned and all(one.offset != offset for one in await self.kept(window, False)):
+                return Gone(SOURCE, _CLEANED.format(side=SOURCE), window.end.target)
             return NeverCopied(reason, window.end.target) if reason else left_out
         end = window.end.source if reverse else window.end.target
         if mine.cleaned or other.cleaned:
@@ -157,7 +160,7 @@ class Translator:
             return NeverCopied(_REASONS[reason], position_of(found))
         if not isinstance(found, Exact):
             return found
-        return Gone(_name(reverse), f"the {_name(reverse)} has cleaned it away", found.offset)
+        return Gone(_name(reverse), _CLEANED.format(side=_name(reverse)), found.offset)
 
     async def _checked(self, offset: int, moved: int, reverse: bool) -> Answer:
         """Both records must be the same, where both are there."""
