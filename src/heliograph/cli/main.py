@@ -9,10 +9,10 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from heliograph.cli import check, config, demo, events, forget, hand_back, init, plan, run, status
+from heliograph.cli import audit, check, config, demo, events, forget, hand_back, init, plan, run, status, translate
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, events, check, plan, config, init, hand_back, forget, demo)
+_COMMANDS = (run, status, events, check, plan, config, translate, audit, init, hand_back, forget, demo)
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -24,6 +24,8 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph plan mm2.properties                every change that is pending, with its reason; makes none
   heliograph config mm2.properties              every option, its value, where it came from
+  heliograph translate mm2.properties --flow A->B --group g  where a group goes on, on the other cluster
+  heliograph audit mm2.properties               what became of every source offset; the sums must close
   heliograph init mm2.properties                write a commented file for a new flow
   heliograph forget mm2.properties --flow A->B  remove what Heliograph wrote about a flow, and no data
   heliograph hand-back mm2.properties           give the flows back to MirrorMaker 2, which goes on exactly there

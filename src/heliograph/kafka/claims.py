@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry
+from heliograph.replication.anchors import over_a_jump
 from heliograph.replication.generations import ClaimKey, EntryKey, encode_entry
 
 
@@ -29,6 +30,7 @@ async def open_next(
         source_next=source_start,
         source_epoch=entry.source_epoch if source_start == entry.source_next else -1,
         sequence_next=0,
+        anchors=over_a_jump(entry.anchors, (entry.source_next, entry.target_next), source_start),
         attempt=attempt,
         time_ms=now_ms,
     )

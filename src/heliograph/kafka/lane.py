@@ -13,11 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
+from heliograph.replication.anchors import keep_anchor
 from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
-
-_MAX_ANCHORS = 32
-_ANCHOR_MS = 1_000
 
 
 class Chunk:
@@ -334,16 +332,7 @@ class LaneRun:
         self._count(item, now_ms)
 
     def _anchor(self, source: int, target: int, now_ms: int) -> None:
-        """Keep the pair if the delta changed; of several in one second the last."""
-        anchors = self._anchors
-        if anchors and anchors[-1][1] - anchors[-1][0] == target - source:
-            return
-        if len(anchors) > 1 and now_ms - self._anchored_ms < _ANCHOR_MS:
-            anchors[-1] = (source, target)
-            return
-        anchors.append((source, target))
-        del anchors[:-_MAX_ANCHORS]
-        self._anchored_ms = now_ms
+        self._anchored_ms = keep_anchor(self._anchors, (source, target), now_ms, self._anchored_ms)
 
     def _count(self, item: Outgoing, now_ms: int) -> None:
         counts = self.counts

@@ -1,4 +1,4 @@
-"""Heliograph's own topics as plain logs: read whole, cut off at the beginning, deleted. For `forget` only.
+"""Small topics as plain logs: Heliograph's own and MirrorMaker 2's, read whole; our own cut off or deleted, by `forget` only.
 
 What the records mean is not known here.
 """

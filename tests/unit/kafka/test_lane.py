@@ -405,7 +405,7 @@ def test_an_anchor_of_the_attempt_before_is_never_replaced() -> None:
     assert anchors(run) == ((60, 0), (100, 55), (110, 70))
 
 
-def test_only_the_newest_anchors_are_kept() -> None:
+def test_anchors_are_thinned_out_and_the_first_and_the_newest_stay() -> None:
     run = following()
     base = 40
     for step in range(50):
@@ -413,8 +413,8 @@ def test_only_the_newest_anchors_are_kept() -> None:
         acknowledged(run, base, NOW + step * SECOND_MS)
         base += 11
     assert len(anchors(run)) == 32
-    assert anchors(run)[-1] == (590, base - 11)
-    assert anchors(run)[0] == (280, 40 + 18 * 11)
+    assert anchors(run)[0] == (100, 40)
+    assert anchors(run)[-16:] == tuple((100 + 10 * step, 40 + 11 * step) for step in range(34, 50))
 
 
 def test_sequences_wrap_in_the_queue_and_in_the_entry() -> None:

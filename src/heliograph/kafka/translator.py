@@ -1,0 +1,342 @@
+"""Translating offsets of one lane: reads what `replication.translation` needs to answer, and proves the answer.
+
+Reads only. A window between two of the ledger's points is read once and kept, so many offsets cost little more than one. Every
+answer that names a record is proven where both logs still have it: the two records are fetched and compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from heliograph.errors import BrokerRefused, HeliographError, SetupError
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.model.lanes import LedgerEntry, next_sequence
+from heliograph.replication.openings import is_another
+from heliograph.replication.translation import (
+    Answer,
+    Counted,
+    Exact,
+    Gone,
+    Kept,
+    NeverCopied,
+    NotKnown,
+    NotYetCopied,
+    Point,
+    Runs,
+    Window,
+    by_count,
+    by_key,
+    is_plain,
+    nothing_copied,
+    position_of,
+    window_of,
+)
+from heliograph.wire.aborted import ABORTED, CONTROL, EMPTY
+from heliograph.wire.rebuild import record_at
+from heliograph.wire.record_batch import walk
+from heliograph.wire.records import read_records
+
+_MISSING = {3, 100}
+_FOREIGN = "foreign"
+_REASONS = {
+    CONTROL: "it is a transaction marker",
+    ABORTED: "it belongs to an aborted transaction",
+    _FOREIGN: "somebody else wrote it into the remote topic",
+}
+_CLEANED = "the {side} has cleaned it away"
+SOURCE, TARGET = "source", "target"
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of the lane: who has it, under which name, and the span of its log."""
+
+    client: ClusterClient
+    log: Log
+    start: int
+    end: int
+
+
+@dataclass
+class Part:
+    """One side of a window as its log shows it now."""
+
+    runs: list[tuple[int, int]] = field(default_factory=list)
+    left_out: list[tuple[int, int, str]] = field(default_factory=list)
+    """(first, next, reason) of what is not the lane's."""
+    cleaned: bool = False
+    """Records were removed from the middle: counting is not safe."""
+
+    def why_left_out(self, offset: int) -> str:
+        return next((reason for first, after, reason in self.left_out if first <= offset < after), "")
+
+
+async def end_of(client: ClusterClient, topic: str, partition: int, known_id: str) -> End:
+    """One end as it is now; SetupError where the topic is missing, is another one, or has no such partition."""
+    where = f"cluster {client.cluster.alias}, {topic}"
+    view = (await client.metadata([topic]))[topic]
+    if view.error in _MISSING:
+        raise SetupError(f"{where}: the topic does not exist")
+    if view.error:
+        raise BrokerRefused(view.error, where)
+    if partition not in view.leaders:
+        raise SetupError(f"{where}: it has partitions 0 to {len(view.leaders) - 1}, there is no partition {partition}")
+    if is_another(known_id, view.topic_id):
+        raise SetupError(f"{where}: the topic was deleted and created again since it was copied")
+    node, name = view.leaders[partition].node, (topic, partition)
+    start, end = await asyncio.gather(client.offsets(node, [name], EARLIEST), client.offsets(node, [name], LATEST))
+    if name not in start or name not in end:
+        raise BrokerRefused(6, where)
+    return End(client, Log(topic, view.topic_id, partition, node), start[name], end[name])
+
+
+class Translator:
+    """Of one lane, by one entry of the ledger."""
+
+    def __init__(self, entry: LedgerEntry, source: End, target: End) -> None:
+        self.entry = entry
+        self.source = source
+        self.target = target
+        self._parts: dict[tuple[Window, bool], Part] = {}
+        self._records: dict[tuple[Window, bool], list[Kept]] = {}
+        self._plain: dict[Window, bool] = {}
+
+    async def translate(self, offset: int, reverse: bool = False) -> Answer:
+        """The offset of the same record on the target; `reverse`: on the source, of an offset on the target."""
+        here, _ = self._ends(reverse)
+        window = window_of(self.entry, offset, reverse)
+        if isinstance(window, NotYetCopied):
+            return await self._at_the_end(offset, window)
+        if not isinstance(window, Window):
+            return window
+        if await self.is_plain_window(window):
+            moved = offset + (window.end.target - window.end.source) * (-1 if reverse else 1)
+            return await self._checked(offset, moved, reverse)
+        if offset < here.start:
+            if not reverse and (left_out := await self.left_out(window)):
+                return left_out
+            resume = position_of(await self.translate(here.start, reverse))
+            return Gone(_name(reverse), f"the {_name(reverse)} begins at {here.start}", resume)
+        return await self._searched(offset, window, reverse)
+
+    # -- the three ways -----------------------------------------------------------------------------------------------
+
+    async def _at_the_end(self, offset: int, answer: NotYetCopied) -> Answer:
+        """Behind the ledger's position: if no record lies in between, everything before the offset is copied."""
+        known, reached = self.entry, self.entry.source_next
+        async for seen in self._read(self.source, known.source_next, offset):
+            if seen.dropped is None:
+                return answer
+            reached = seen.header.next_offset
+        # Records of a transaction that is still open are not shown, and may be committed yet.
+        return Exact(known.target_next, is_record=False) if reached >= offset else answer
+
+    async def _searched(self, offset: int, window: Window, reverse: bool) -> Answer:
+        here, there = self._ends(reverse)
+        mine, other = await asyncio.gather(self.part(window, reverse), self.part(window, not reverse))
+        if not reverse and (left_out := await self.left_out(window)):
+            reason = _REASONS.get(mine.why_left_out(offset))
+            if reason is None and mine.cleaned and all(one.offset != offset for one in await self.kept(window, False)):
+                return Gone(SOURCE, _CLEANED.format(side=SOURCE), window.end.target)
+            return NeverCopied(reason, window.end.target) if reason else left_out
+        end = window.end.source if reverse else window.end.target
+        if mine.cleaned or other.cleaned:
+            kept = await asyncio.gather(self.kept(window, reverse), self.kept(window, not reverse))
+            found = by_key(offset, kept[0], kept[1], end, _name(not reverse))
+        else:
+            begins = (
+                (window.begin.target, window.begin.source) if reverse else (window.begin.source, window.begin.target)
+            )
+            whole = here.start <= begins[0] and there.start <= begins[1]
+            both = Counted(Runs(mine.runs), Runs(other.runs), end, whole, _name(not reverse))
+            found = by_count(offset, both)
+        if isinstance(found, Exact) and found.is_record:
+            return await self._checked(offset, found.offset, reverse)
+        if (reason := mine.why_left_out(offset)) in _REASONS and not isinstance(found, NotKnown):
+            return NeverCopied(_REASONS[reason], position_of(found))
+        if not isinstance(found, Exact):
+            return found
+        return Gone(_name(reverse), _CLEANED.format(side=_name(reverse)), found.offset)
+
+    async def _checked(self, offset: int, moved: int, reverse: bool) -> Answer:
+        """Both records must be the same, where both are there."""
+        here, there = self._ends(reverse)
+        if moved < there.start:
+            return Gone(_name(not reverse), f"the {_name(not reverse)} begins at {there.start}", there.start)
+        mine, other = await asyncio.gather(_record(here, offset), _record(there, moved))
+        if mine is None or other is None:
+            return Exact(moved, is_record=other is not None)
+        if mine[1:] != other[1:] or (mine[0] != other[0] and not await self._appends_time()):
+            return NotKnown(
+                f"disproved: record {moved} of the {_name(not reverse)} is not record {offset} of the other side"
+            )
+        return Exact(moved)
+
+    async def left_out(self, window: Window) -> NeverCopied | NotKnown | None:
+        """What to say of records in a window that has no place on the target; None: it has one."""
+        answer = nothing_copied(window)
+        if answer is None or (ends := await self.numbering_ends(window.end)):
+            return answer
+        if ends is None:
+            return NotKnown(f"{answer.reason}; what was written there cannot be seen on the target any more")
+        return NotKnown(
+            f"the ledger knows no place for source offsets {window.begin.source} to {window.end.source - 1}"
+        )
+
+    async def numbering_ends(self, point: Point) -> bool | None:
+        """Whether no numbering goes on over a point; None: that cannot be seen any more.
+
+        A numbering ends where a lane leaves something out, and the next begins with 0. If the old one goes on behind the point,
+        records were written that the ledger did not learn of.
+        """
+        identity = self.entry.identity
+        before, after = await asyncio.gather(_batch(self.target, point.target - 1), self._next_of_ours(point.target))
+        if after is None:
+            return True
+        if point == Point(self.entry.source_start, self.entry.target_start):
+            return after.header.producer_epoch == identity.producer_epoch
+        if before is not None and before.header.producer_id == identity.producer_id:
+            return before.header.producer_epoch != after.header.producer_epoch
+        return True if after.header.base_sequence == 0 else None
+
+    async def _next_of_ours(self, offset: int) -> Seen | None:
+        async for seen in self._read(self.target, offset, self.target.end):
+            if seen.header.producer_id == self.entry.identity.producer_id:
+                return seen
+        return None
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _ends(self, reverse: bool) -> tuple[End, End]:
+        return (self.target, self.source) if reverse else (self.source, self.target)
+
+    def _read(self, end: End, first: int, after: int) -> AsyncIterator[Seen]:
+        committed = end is self.source and self.entry.rule.isolation == "read_committed"
+        return read_range(end.client, end.log, max(first, end.start), after, committed=committed)
+
+    def _is_ours(self, seen: Seen, window: Window) -> bool:
+        """By producer id; within the generation in force by its epoch too. Older epochs of the flow's id were this lane's."""
+        identity, header = self.entry.identity, seen.header
+        if header.producer_id != identity.producer_id:
+            return False
+        return header.producer_epoch == identity.producer_epoch or not self._is_current(window)
+
+    def _is_current(self, window: Window) -> bool:
+        """Whether the generation in force wrote all of the window."""
+        begin, entry = window.begin, self.entry
+        return begin.source >= entry.source_start and begin.target >= entry.target_start
+
+    async def is_plain_window(self, window: Window) -> bool:
+        """By the numbers of the window's first and last record: as many records of one numbering as offsets."""
+        if window not in self._plain:
+            self._plain[window] = window.may_be_plain and await self._numbers_agree(window)
+        return self._plain[window]
+
+    async def _numbers_agree(self, window: Window) -> bool:
+        first, last = await asyncio.gather(
+            _batch(self.target, window.begin.target), _batch(self.target, window.end.target - 1)
+        )
+        if first is None or last is None or not (self._is_ours(first, window) and self._is_ours(last, window)):
+            return False
+        if first.header.producer_epoch != last.header.producer_epoch:
+            return False
+        begin = next_sequence(first.header.base_sequence, window.begin.target - first.header.base_offset)
+        end = next_sequence(last.header.base_sequence, window.end.target - last.header.base_offset)
+        return is_plain(window, begin, end)
+
+    async def part(self, window: Window, on_target: bool) -> Part:
+        """One side of a window by its headers."""
+        if (window, on_target) not in self._parts:
+            self._parts[window, on_target] = await self._read_part(window, on_target)
+        return self._parts[window, on_target]
+
+    async def _read_part(self, window: Window, on_target: bool) -> Part:
+        end = self.target if on_target else self.source
+        first, after = _span(window, on_target)
+        part, expected = Part(), max(first, end.start)
+        async for seen in self._read(end, first, after):
+            header = seen.header
+            low, high = max(header.base_offset, first), min(header.next_offset, after)
+            # A hole between two batches, a batch with holes, an empty one: only a cleaner makes these.
+            part.cleaned |= header.base_offset > expected or (not header.is_control and not header.is_dense)
+            expected = header.next_offset
+            dropped = _FOREIGN if on_target and not self._is_ours(seen, window) else seen.dropped
+            if dropped is None:
+                part.runs.append((low, high - low))
+            else:
+                part.left_out.append((low, high, dropped))
+        part.cleaned |= expected < after and first < after
+        return part
+
+    async def kept(self, window: Window, on_target: bool) -> list[Kept]:
+        """One side of a window by its records."""
+        if (window, on_target) not in self._records:
+            end = self.target if on_target else self.source
+            first, after = _span(window, on_target)
+            found: list[Kept] = []
+            plain_time = not await self._appends_time()
+            async for seen in self._read(end, first, after):
+                if seen.dropped is None and (not on_target or self._may_be_ours(seen, window)):
+                    found += [
+                        Kept(
+                            record.offset,
+                            record.key,
+                            (_digest(record.timestamp if plain_time else 0, record[2:]),),
+                            record.value is None,
+                        )
+                        for record in read_records(seen.data, seen.header)
+                        if first <= record.offset < after
+                    ]
+            self._records[window, on_target] = found
+        return self._records[window, on_target]
+
+    def _may_be_ours(self, seen: Seen, window: Window) -> bool:
+        """Where records are found by content: the coordinator gives a flow a new producer id when the epochs are used up."""
+        return self._is_ours(seen, window) or (seen.header.producer_id >= 0 and not self._is_current(window))
+
+    async def _appends_time(self) -> bool:
+        """The remote topic puts its own clock in place of timestamps."""
+        last = await _batch(self.target, self.entry.target_next - 1)
+        return last is not None and last.header.is_append_time
+
+
+def _name(on_target: bool) -> str:
+    return TARGET if on_target else SOURCE
+
+
+def _span(window: Window, on_target: bool) -> tuple[int, int]:
+    if on_target:
+        return window.begin.target, window.end.target
+    return window.begin.source, window.end.source
+
+
+def _digest(*content: object) -> bytes:
+    """Records may be large, and a window holds many."""
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
+
+
+async def _batch(end: End, offset: int) -> Seen | None:
+    """The batch that holds an offset; None if there is none."""
+    if not end.start <= offset < end.end:
+        return None
+    # One byte: a broker gives the first batch whole, however little is asked for.
+    buffer, fetched = await fetch_once(end.client, end.log, offset, committed=False, max_bytes=1)
+    view = memoryview(buffer)
+    for at, header in walk(buffer, fetched.start, fetched.end):
+        if header.base_offset <= offset < header.next_offset:
+            return Seen(header, view[at : at + header.size], EMPTY if header.count == 0 else None)
+    return None
+
+
+async def _record(end: End, offset: int) -> tuple[object, ...] | None:
+    seen = await _batch(end, offset)
+    if seen is None or seen.dropped is not None or seen.header.is_control:
+        return None
+    try:
+        return record_at(seen.data, offset)
+    except HeliographError:
+        return None  # cleaned away
