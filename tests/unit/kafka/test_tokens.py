@@ -45,7 +45,7 @@ def test_a_token_that_is_due_is_fetched_again(server: TokenServer) -> None:
 
 def test_a_busy_endpoint_is_asked_again_but_not_for_ever(server: TokenServer) -> None:
     server.busy = 2
-    assert Tokens(source(server)).token()
+    assert Tokens(source(server, backoff_max_ms=30_000)).token()
     server.busy = 1_000
     with pytest.raises(ConnectionLost, match="answers with status 503"):
         Tokens(source(server)).token()
