@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from tests.integration.protocol.harness import carry
@@ -22,6 +23,15 @@ CONNECTORS = {"t": "orders", "u": "A->B.MirrorSourceConnector"}
 PARTITIONS = 2
 
 
+def has(flow: InProcessFlow, topic: str, count: int) -> bool:
+    return flow.copied(topic) >= count
+
+
+def await_copies(flow: InProcessFlow, count: int) -> None:
+    for topic in CONNECTORS:
+        wait_until(partial(has, flow, topic, count), f"{count} of {topic} are copied")
+
+
 def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_taken_over_exactly(
     new_cluster: ClusterFactory, tmp_path: Path
 ) -> None:
@@ -32,10 +42,6 @@ def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_ta
         create_topic(here, topic, PARTITIONS)
         write(here, topic, samples(300, partitions=PARTITIONS))
 
-    def copied(count: int) -> None:
-        for topic in CONNECTORS:
-            wait_until(lambda topic=topic: flow.copied(topic) >= count, f"{count} of {topic} are copied")  # type: ignore[misc]
-
     with ConnectWorker(tmp_path, there, GROUP) as worker:
         worker.create(CONNECTORS["t"], mirror_source(("A", here), ("B", there), "t"))
         wait_until(lambda: flow.copied("t") == 300, f"the connector copies ({worker.log})")
@@ -44,13 +50,13 @@ def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_ta
         sentence = f"(group '{GROUP}') copies it (connector 'orders'): stop it first"
         assert (refused.code, sentence in refused.err) == (1, True), refused.err
         worker.create(CONNECTORS["u"], mirror_source(("A", here), ("B", there), "u"))
-        copied(300)
+        await_copies(flow, 300)
         for name in CONNECTORS.values():
             worker.restart_task(name)
         wait_until(lambda: len(flow.stored(PROGRESS)) >= 2 * PARTITIONS, "both store their progress", every=0.2)
         for topic in CONNECTORS:
             write(here, topic, samples(3_000, partitions=PARTITIONS, seed=2))
-        copied(301)
+        await_copies(flow, 301)
         worker.kill()
     wait_until_forgotten(there, GROUP)
 
@@ -71,6 +77,6 @@ def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_ta
     for topic in CONNECTORS:
         write(here, topic, samples(100, partitions=PARTITIONS, seed=3))
     with ConnectWorker(tmp_path, there, GROUP):
-        copied(3_400)
+        await_copies(flow, 3_400)
     for topic in CONNECTORS:
         assert flow.assert_exact(topic, "Connect again") == 3_400

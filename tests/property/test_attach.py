@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule, next_sequence
+from heliograph.model.lanes import Identity, next_sequence
 from heliograph.replication.attach import (
     Ahead,
     Behind,
@@ -22,25 +22,12 @@ from heliograph.replication.attach import (
     next_by_headers,
     next_in_sequence,
 )
+from tests.support.entries import FRESH
 
 WRAP = 2**31
 SEQUENCES = st.one_of(st.integers(0, WRAP - 1), st.integers(0, 20), st.integers(WRAP - 20, WRAP - 1))
 RECORDS = st.one_of(st.integers(0, 100), st.integers(0, 2**30 - 1))
-ENTRY = LedgerEntry(
-    lane=LaneId("A->B", "orders", 0),
-    generation=0,
-    identity=Identity(9, 3),
-    rule=Rule(),
-    target_cluster_id="b",
-    source_topic_id="s",
-    target_topic_id="t",
-    source_start=0,
-    target_start=0,
-    source_next=0,
-    source_epoch=-1,
-    target_next=100,
-    sequence_next=0,
-)
+ENTRY = replace(FRESH, identity=Identity(9, 3), source_epoch=-1, target_next=100)
 
 
 @given(SEQUENCES, RECORDS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
+from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.anchors import Anchor, keep_anchor
 from heliograph.replication.translation import (
     Counted,
@@ -21,6 +21,7 @@ from heliograph.replication.translation import (
     by_key,
     window_of,
 )
+from tests.support.entries import FRESH
 
 STEPS = st.lists(st.tuples(st.sampled_from(["copy", "copy", "copy", "marker", "foreign", "second"]), st.integers(1, 6)))
 
@@ -62,18 +63,9 @@ class History:
         self.began_ms = keep_anchor(self.anchors, (source, target), self.now_ms, self.began_ms)
 
     def entry(self) -> LedgerEntry:
-        return LedgerEntry(
-            lane=LaneId("A->B", "t", 0),
-            generation=0,
-            identity=Identity(7, 0),
-            rule=Rule(),
-            target_cluster_id="c",
-            source_topic_id="s",
-            target_topic_id="t",
-            source_start=0,
-            target_start=0,
+        return replace(
+            FRESH,
             source_next=self.acked[0],
-            source_epoch=0,
             target_next=self.acked[1],
             sequence_next=self.sequence,
             anchors=tuple(self.anchors),

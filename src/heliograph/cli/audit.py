@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from heliograph.cli.translate import flow_named
+from heliograph.cli.choice import flow_named
 from heliograph.cli.words import count
 from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load_file

@@ -9,12 +9,13 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from heliograph.cli.choice import flow_named
 from heliograph.cli.questions import ask
 from heliograph.cli.words import count
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
-from heliograph.errors import ConfigError, SetupError
+from heliograph.errors import SetupError
 from heliograph.model.clusters import Cluster
 from heliograph.operations.forget import LOOK_AGAIN_SECONDS, forget
 from heliograph.replication.forgetting import Forgetting
@@ -57,14 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _target(settings: Settings, flow: str) -> Cluster:
     """A flow that is disabled in the file is forgotten too, if its clusters are still there."""
-    for known in settings.flows:
-        if known.flow.name == flow:
-            return known.target
     source, _, target = flow.partition("->")
-    if source in settings.clusters and target in settings.clusters and source != target:
+    is_known = any(known.flow.name == flow for known in settings.flows)
+    if not is_known and source in settings.clusters and target in settings.clusters and source != target:
         return settings.clusters[target]
-    names = ", ".join(known.flow.name for known in settings.flows)
-    raise ConfigError([f"--flow {flow}: no such flow in {settings.path}; it has {names}"])
+    return flow_named(settings, flow).target
 
 
 def _confirm(flow: str, target: Cluster) -> None:

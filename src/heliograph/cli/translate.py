@@ -8,7 +8,8 @@ import json
 import sys
 from typing import Any
 
-from heliograph.config.flows import FlowSettings, Settings
+from heliograph.cli.choice import flow_named
+from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load_file
 from heliograph.errors import ConfigError
 from heliograph.operations.translate import FlowTranslator, Translated, reason_of, word_of
@@ -58,14 +59,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write("".join(f"{sentence(one)}\n" for one in found))
     return 1 if any(one.position is None for one in found) else 0
-
-
-def flow_named(settings: Settings, name: str) -> FlowSettings:
-    for flow in settings.flows:
-        if flow.flow.name == name:
-            return flow
-    names = ", ".join(flow.flow.name for flow in settings.flows)
-    raise ConfigError([f"--flow {name}: no such flow in {settings.path}; it has {names}"])
 
 
 async def _translate(flow: FlowSettings, args: argparse.Namespace) -> list[Translated]:

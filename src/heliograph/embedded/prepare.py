@@ -12,8 +12,9 @@ from pathlib import Path
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.jars import ensure_kafka_jars
-from heliograph.embedded.settings import QUIET, Jvm, class_archive
+from heliograph.embedded.settings import Jvm, class_archive
 from heliograph.errors import SetupError
+from heliograph.spark.java import QUIET
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class _Recording(Jvm):
     def command(self, java: Path, jars: Path, main_class: str, *arguments: str) -> list[str]:
         first, *rest = super().command(java, jars, main_class, *arguments)
         return (
-            [first, *QUIET, f"-XX:ArchiveClassesAtExit={self.into}", *rest]
+            [first, *QUIET.split(), f"-XX:ArchiveClassesAtExit={self.into}", *rest]
             if main_class == "kafka.Kafka"
             else [first, *rest]
         )

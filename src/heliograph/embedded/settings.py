@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from heliograph.embedded.probe import HOST
+from heliograph.spark.java import QUIET
 
 CONTROLLER_ID = 100
 """Node id of the separate controller; brokers are 1, 2, 3, ... A single broker is its own controller."""
-
-
-QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""A JVM that cannot use an archive, because Java was updated since, warns and goes on without it."""
 
 
 def class_archive(jars: Path) -> Path:
@@ -36,7 +33,7 @@ class Jvm:
         quick = [] if self.full_jit else ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         archive = class_archive(jars)
         if quick and archive.exists():
-            quick += [*QUIET, f"-XX:SharedArchiveFile={archive}"]
+            quick += [*QUIET.split(), f"-XX:SharedArchiveFile={archive}"]
         log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return [str(java), f"-Xmx{self.heap}", *quick, log, "-cp", f"{jars}/*", main_class, *arguments]
 

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from heliograph.errors import BrokerRefused, HeliographError
+from heliograph.kafka.life import now_ms
 from heliograph.model.events import Event, EventKind
 from heliograph.replication.generations import EntryKey, encode_entry
 from heliograph.wire.error_codes import describe
@@ -75,7 +76,7 @@ class Bookkeeper:
 
     async def _write(self, target: str, ledger: Ledger) -> None:
         """The positions that moved since they were last written."""
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         moved = [entry for life in self._lives(target) if (entry := life.run.entry(now)) and not self._is_known(entry)]
         if not moved:
             return
@@ -123,4 +124,4 @@ class Bookkeeper:
         """Once for each flow, with whichever lane's report goes first."""
         speakers = {life.rules.flow: life for life in reversed(self._lives(target))}
         for flow, life in speakers.items():
-            life.pass_on(Event(time.time_ns() // 1_000_000, flow, flow, kind, reason, what_to_do))
+            life.pass_on(Event(now_ms(), flow, flow, kind, reason, what_to_do))

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyspark
 
-QUIET = "-Xlog:disable -Xlog:all=error:stderr"
-"""A JVM that cannot use an archive warns on standard output, and goes on without it."""
+from heliograph.spark.java import QUIET
+
 PREFIX = "heliograph-spark-"
 
 

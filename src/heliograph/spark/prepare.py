@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from heliograph.errors import SetupError
-from heliograph.spark.class_archive import PREFIX, QUIET, archive_option, archive_path
-from heliograph.spark.java import java_environment
+from heliograph.spark.class_archive import PREFIX, archive_option, archive_path
+from heliograph.spark.java import QUIET, java_environment
 from heliograph.spark.session import end_session, start_session
 
 

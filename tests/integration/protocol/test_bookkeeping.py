@@ -34,6 +34,11 @@ def test_a_ledger_that_cannot_be_written_is_told_and_so_is_its_end(
         assert [event.subject for event in told] == [mirror.flow, mirror.flow]
         assert LEDGER_TOPIC in told[0].reason and "MESSAGE_TOO_LARGE" in told[0].reason
         lane = opened.plan.lanes[0].id
-        attempt.wait_for(lambda: mirror.book().latest(lane).source_next == 2, "the position is in the ledger")  # type: ignore[union-attr]
+
+        def is_written() -> bool:
+            entry = mirror.book().latest(lane)
+            return entry is not None and entry.source_next == 2
+
+        attempt.wait_for(is_written, "the position is in the ledger")
         attempt.stop()
     mirror.assert_identical(2)

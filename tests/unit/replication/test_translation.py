@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heliograph.model.lanes import SEQUENCE_MASK, Identity, LaneId, LedgerEntry, Rule
+from heliograph.model.lanes import SEQUENCE_MASK
 from heliograph.replication.translation import (
     Answer,
     Counted,
@@ -27,19 +27,12 @@ from heliograph.replication.translation import (
     position_of,
     window_of,
 )
+from tests.support.entries import FRESH
 
-ENTRY = LedgerEntry(
-    lane=LaneId("A->B", "t", 0),
-    generation=0,
-    identity=Identity(7, 0),
-    rule=Rule(),
-    target_cluster_id="c",
-    source_topic_id="s",
-    target_topic_id="t",
+ENTRY = replace(
+    FRESH,
     source_start=100,
-    target_start=0,
     source_next=200,
-    source_epoch=0,
     target_next=95,
     sequence_next=90,
     anchors=((100, 0), (150, 47), (180, 80)),
