@@ -21,8 +21,10 @@ QUICK = {
     "lane.retry.backoff.ms": "200",
     "heartbeats.replication.enabled": "false",
     "emit.heartbeats.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
 }
-"""One broker on each side, no test waits long for what must be waited for, none writes heartbeats or copies another one's."""
+"""One broker on each side, no test waits long for what must be waited for, none writes heartbeats or copies another one's, nor
+offset syncs."""
 
 
 def word() -> str:

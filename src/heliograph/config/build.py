@@ -19,8 +19,10 @@ from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import StartFrom
 
+_SYNCS_TOPIC = ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor")
 Entries = Mapping[str, Property]
 
 
@@ -85,6 +87,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         mm2=_mm2_settings(writer),
         jobs=JobSettings(
             heartbeats=_heartbeats(entries, flow),
+            offset_syncs=_offset_syncs(view, writer),
             sync_configs=view.flag("sync.topic.configs.enabled"),
             sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
             sync_deletes=view.flag("sync.topic.deletes.enabled"),
@@ -120,6 +123,33 @@ def _emitting(entries: Entries, pair: Flow) -> Emitting:
         view.number("emit.heartbeats.interval.seconds"),
         view.number("heartbeats.topic.replication.factor"),
     )
+
+
+def _offset_syncs(view: View, writer: View) -> SyncSettings | None:
+    """A source that must not be written to has no offset-syncs topic: it is the target's, unless the file says otherwise."""
+    if not view.flag("emit.offset-syncs.enabled"):
+        return None
+    return SyncSettings(
+        on_source=view.text("offset-syncs.topic.location") == "source" and not view.flag("source.readonly"),
+        lag_max=view.number("offset.lag.max"),
+        flush_ms=writer.number("offset.flush.interval.ms"),
+        replication_factor=view.number("offset-syncs.topic.replication.factor"),
+    )
+
+
+def offset_sync_faults(entries: Entries, flow: Flow) -> Iterator[str]:
+    """What does not fit together in the options of offset syncs of one flow."""
+    view = View(entries, flow=flow.name)
+    location = view.find("offset-syncs.topic.location")
+    if location.entry is not None and location.text == "source" and view.flag("source.readonly"):
+        yield (
+            f"{flow.name}: {location.entry.name} = source does not go with source.readonly = true: offset syncs would be "
+            "written to the source; write target, or leave it out"
+        )
+    if not view.flag("emit.offset-syncs.enabled"):
+        named = (view.find(name).entry for name in _SYNCS_TOPIC)
+        for entry in (entry for entry in named if entry is not None):
+            yield f"{flow.name}: {entry.name} does not go with emit.offset-syncs.enabled = false: leave one of them out"
 
 
 def _mm2_settings(view: View) -> Mm2Settings:

@@ -12,6 +12,7 @@ from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import From, StartFrom
 
 ClientKeys = tuple[tuple[str, str], ...]
@@ -92,6 +93,7 @@ class JobSettings:
     """What is done around the records, and how often."""
 
     heartbeats: tuple[Pulse, ...] = ()
+    offset_syncs: SyncSettings | None = field(default_factory=SyncSettings)
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
     sync_deletes: bool = False

@@ -347,8 +347,12 @@ def _place_of(lane: Lane, seen: Seen, wanted: tuple[object, ...]) -> int | None:
 def _moved(entry: LedgerEntry, position: _Position, sequence: int, target_next: int) -> LedgerEntry:
     """The entry moved to where the target's high watermark is: as good as an acknowledgement (unlike a leader's memory,
     which holds records that are not replicated yet, case 1c)."""
+    last = entry.last if entry.last is not None and entry.last[1] < target_next else None
+    if position.last is not None and target_next > entry.target_next:
+        last = (position.before(), target_next - 1)  # walked: all that lies between the two entries is ours
     return replace(
         entry,
+        last=last,
         source_next=position.offset,
         source_epoch=position.epoch,
         sequence_next=sequence,

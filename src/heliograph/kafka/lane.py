@@ -46,6 +46,8 @@ class Outgoing:
     count: int
     sequence: int
     source_first: int
+    source_last: int
+    """The source offset of its last record; source_next may lie further on."""
     source_next: int
     source_epoch: int
     max_timestamp: int
@@ -324,6 +326,7 @@ class LaneRun:
             target_next=base + item.count,
             sequence_next=next_sequence(item.sequence, item.count),
             anchors=tuple(self._anchors),
+            last=(item.source_last, self.target_next - 1),
         )
         self._may_pipeline = True
         self._last_acked_ts = item.max_timestamp

@@ -86,6 +86,8 @@ class LedgerEntry:
     """Who wrote it. On compacted sources a generation belongs to one attempt."""
     anchors: tuple[tuple[int, int], ...] = ()
     """The latest (source offset, target offset) pairs from which the delta holds, newest last."""
+    last: tuple[int, int] | None = None
+    """The last copied record: its offsets on source and target. None: not known."""
     mm2_offset: int = -1
     """MirrorMaker 2's stored progress as last seen or written by us; another one means that it ran since. -1: none."""
 

@@ -154,6 +154,7 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "time_ms": entry.time_ms,
             "attempt": entry.attempt,
             "anchors": entry.anchors,
+            "last": entry.last,
             "mm2_offset": entry.mm2_offset,
         }
     )
@@ -180,10 +181,19 @@ def decode_entry(value: bytes) -> LedgerEntry:
             time_ms=int(fields["time_ms"]),
             attempt=str(fields["attempt"]),
             anchors=tuple((int(source), int(target)) for source, target in fields["anchors"]),
+            last=_pair(fields.get("last")),
             mm2_offset=int(fields.get("mm2_offset", -1)),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise _unreadable("entry", fault) from fault
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    """Entries that were written before this was kept have none."""
+    if value is None:
+        return None
+    source, target = value
+    return int(source), int(target)
 
 
 def encode_holder(holder: Holder) -> bytes:

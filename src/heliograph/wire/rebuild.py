@@ -55,6 +55,8 @@ class Rebuilt:
     source_epoch: int
     max_timestamp: int
     first_offset: int
+    last_offset: int
+    """Of its last record; offsets without a record may lie between it and source_next."""
 
 
 class Rebuilder:
@@ -165,6 +167,7 @@ class Rebuilder:
             source_epoch=opened.owners[end - 1].leader_epoch,
             max_timestamp=max_timestamp,
             first_offset=opened.offsets[start],
+            last_offset=opened.offsets[end - 1],
         )
 
 

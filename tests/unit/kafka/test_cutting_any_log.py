@@ -190,6 +190,7 @@ def check_numbers(sent: list[Outgoing], sequence: int, expected: list[Rec]) -> N
         assert item.size == len(item.data) <= LIMIT
         records = expected[taken : taken + item.count]
         assert item.source_first == records[0].offset
+        assert item.source_last == records[-1].offset
         assert item.source_next > records[-1].offset
         following_record = expected[taken + item.count] if taken + item.count < len(expected) else None
         assert following_record is None or item.source_next <= following_record.offset

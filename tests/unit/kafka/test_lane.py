@@ -308,6 +308,16 @@ def test_a_foreign_writer_makes_an_anchor_and_the_lane_goes_on() -> None:
     assert run.target_next == 77
 
 
+def test_the_last_record_has_its_offsets_on_both_sides_whatever_is_passed_over_after_it() -> None:
+    run = following()
+    push(run, 10, source_last=107, source_next=120)
+    send_all(run)
+    run.answered(answer(45), "", NOW)
+    known = run.entry(NOW)
+    assert known is not None
+    assert (known.last, known.source_next) == ((107, 54), 120)
+
+
 def anchors(run: LaneRun) -> tuple[tuple[int, int], ...]:
     assert run.acked is not None
     return run.acked.anchors

@@ -48,6 +48,7 @@ ENTRY = LedgerEntry(
     time_ms=1_700_000_000_000,
     attempt="run/0.1",
     anchors=((10, 0), (30, 15)),
+    last=(48, 39),
 )
 HOLDER = Holder("A->B", "host-1", 4711, "run-1", since_ms=5, renewed_ms=9, released=False)
 
@@ -180,7 +181,7 @@ def test_a_value_that_cannot_be_read_is_an_error_of_ours(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in json.loads(encode_entry(ENTRY)) if name not in ("version", "mm2_offset")]
+    "name", [name for name in json.loads(encode_entry(ENTRY)) if name not in ("version", "mm2_offset", "last")]
 )
 def test_every_field_of_an_entry_is_written_and_needed(name: str) -> None:
     fields = json.loads(encode_entry(ENTRY))
@@ -196,8 +197,15 @@ def test_an_entry_from_before_the_first_take_over_knows_no_progress_of_mirrormak
     assert decode_entry(json.dumps(fields).encode()).mm2_offset == -1
 
 
+def test_an_entry_from_before_it_was_kept_knows_no_last_record() -> None:
+    fields = json.loads(encode_entry(ENTRY))
+    del fields["last"]
+    assert decode_entry(json.dumps(fields).encode()) == replace(ENTRY, last=None)
+    assert decode_entry(encode_entry(replace(ENTRY, last=None))).last is None
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("partition", "x"), ("anchors", [[1]]), ("anchors", 5), ("generation", None)]
+    ("name", "value"), [("partition", "x"), ("last", [1]), ("anchors", [[1]]), ("anchors", 5), ("generation", None)]
 )
 def test_a_field_of_the_wrong_kind_is_an_error_of_ours(name: str, value: object) -> None:
     fields = {**json.loads(encode_entry(ENTRY)), name: value}
