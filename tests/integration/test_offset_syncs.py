@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
@@ -23,16 +22,18 @@ from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.translation import position_of
 from tests.integration.protocol.harness import Attempt, Mirror, Opened
 from tests.integration.test_heartbeats import overrides
-from tests.support.clusters import TwoClusters
+from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.connect import ConnectWorker
 from tests.support.guarded import Grant, GuardedCluster
+from tests.support.mirrormaker import QUICK_GROUPS
 from tests.support.reading import messages
 from tests.support.remote_cluster_utils import translate_offsets
-from tests.support.topics import ends, partition_count, stable_ends, topic_names
+from tests.support.topics import ANSWER_SECONDS, admin, ends, partition_count, stable_ends, topic_names
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_transactions
 
 LAG_MAX = 30
+ROUNDS = 6
 
 
 class Emitting:
@@ -89,10 +90,13 @@ def contents(bootstrap: str, topic: str) -> dict[int, tuple[object, ...]]:
     }
 
 
-def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    client = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    client.close()
+def commit(bootstrap: str, topic: str, offsets: list[int]) -> None:
+    """A group for each offset, which it will read next."""
+    client = admin(bootstrap)
+    for offset in offsets:
+        wanted = ConsumerGroupTopicPartitions(f"{topic}-{offset}", [TopicPartition(topic, 0, offset)])
+        for future in client.alter_consumer_group_offsets([wanted]).values():
+            future.result(ANSWER_SECONDS)
 
 
 def checkpoints_in(bootstrap: str, topic: str) -> dict[str, tuple[int, int]]:
@@ -159,7 +163,7 @@ class Flowing:
         return f"mm2-offset-syncs.{self.mirror.topic}{'t' if self.location == 'source' else 's'}.internal"
 
     def live(self) -> None:
-        """Eight rounds, two turns after each; the fifth finds a run that began anew."""
+        """Some rounds, two turns after each; the fourth finds a run that began anew."""
         with Attempt(self.opened) as attempt:
             assert asyncio.run(self._emit(attempt)) == []
             attempt.stop()
@@ -171,9 +175,9 @@ class Flowing:
         try:
             where = f"{self.mirror.topic}{self.location[0]}"
             assert await emitting.pending() == [f"create topic {self.topic} on {where}"]
-            for number in range(8):
+            for number in range(ROUNDS):
                 await asyncio.to_thread(grow, self.mirror, attempt, number)
-                if number == 4:
+                if number == 3:
                     emitting.anew()
                 assert await emitting.turn() and await emitting.turn()
             assert await emitting.pending() == []
@@ -181,53 +185,63 @@ class Flowing:
         finally:
             emitting.warm.close()
 
-    def checkpoints(self, tmp_path: Path, groups: int) -> dict[str, tuple[int, int]]:
-        """What a real MirrorCheckpointConnector makes of the syncs."""
-        name, target = self.mirror.topic, self.mirror.target
+    def check_syncs(self) -> list[Written]:
+        """The topic is as MirrorMaker 2 makes it, where it was asked for, and each sync names one record on both sides."""
+        mirror, name = self.mirror, self.mirror.topic
+        other = mirror.target if self.location == "source" else mirror.source
+        assert overrides(self.holder, self.topic) == {"cleanup.policy": "compact"}
+        assert partition_count(self.holder, self.topic) == 1 and self.topic not in topic_names(other)
+        found = list(syncs_in(self.holder, self.topic))
+        source, target = contents(mirror.source, name), contents(mirror.target, mirror.remote)
+        assert {(one.topic, one.partition) for one in found} == {(name, 0)}
+        assert all(source[one.upstream] == target[one.downstream] for one in found)
+        assert len(found) == ROUNDS, (
+            "each round moved by more than offset.lag.max, and the second turn found nothing new"
+        )
+        return found
+
+    def check_checkpoints(self, worker: ConnectWorker, found: list[Written]) -> dict[str, int]:
+        """What a real MirrorCheckpointConnector makes of the syncs, by group."""
+        mirror, name = self.mirror, self.mirror.topic
+        first, end = found[0].upstream, ends(mirror.source, name)[0]
+        asked = sorted({first, end - 1, end, *(one.upstream + 1 for one in found), *range(first, end, 53)})
+        commit(mirror.source, name, asked)
+        worker.create(f"{name}-checkpoints", checkpoint_connector(mirror, self.location))
         theirs = f"{name}s.checkpoints.internal"
-        with ConnectWorker(tmp_path, target, f"{name}-connect") as worker:
-            worker.create(f"{name}-checkpoints", checkpoint_connector(self.mirror, self.location))
-            wait_until(
-                lambda: len(checkpoints_in(target, theirs)) == groups,
-                f"MirrorMaker 2 wrote a checkpoint for each of {groups} groups ({worker.log})",
-                every=0.5,
-            )
-            return checkpoints_in(target, theirs)
+        wait_until(
+            lambda: len(checkpoints_in(mirror.target, theirs)) == len(asked),
+            f"MirrorMaker 2 wrote a checkpoint for each of {len(asked)} groups ({worker.log})",
+            every=0.5,
+        )
+        seen = checkpoints_in(mirror.target, theirs)
+        store = store_of(found)
+        exact = asyncio.run(_exact(self.opened, asked))
+        for offset in asked:
+            upstream, downstream = seen[f"{name}-{offset}"]
+            assert (upstream, downstream) == (offset, store.translate((name, 0), offset))
+            assert downstream <= exact[offset], f"{offset}: records would be lost"
+            assert all(downstream == exact[offset] for one in found if one.upstream == offset)
+        return {group: downstream for group, (_, downstream) in seen.items()}
 
 
-@pytest.mark.parametrize("location", ["source", "target"])
-def test_a_checkpoint_connector_of_mirrormaker_2_works_from_our_syncs(
-    two_clusters: TwoClusters, unique: str, tmp_path: Path, location: str
+def test_a_checkpoint_connector_of_mirrormaker_2_works_from_our_syncs_on_either_cluster(
+    two_clusters: TwoClusters, new_cluster: ClusterFactory, unique: str, tmp_path: Path
 ) -> None:
-    mirror = Mirror(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
-    mirror.make_topic()
-    flowing = Flowing(mirror, mirror.open(), location)
-    flowing.live()
-    holder, topic = flowing.holder, flowing.topic
-    assert overrides(holder, topic) == {"cleanup.policy": "compact"} and partition_count(holder, topic) == 1
-    assert topic not in topic_names(mirror.target if location == "source" else mirror.source)
-
-    found = list(syncs_in(holder, topic))
-    source, target = contents(mirror.source, unique), contents(mirror.target, mirror.remote)
-    assert {(one.topic, one.partition) for one in found} == {(unique, 0)}
-    assert all(source[one.upstream] == target[one.downstream] for one in found), "a sync names one record on both sides"
-    assert len(found) == 8, "each round moved by more than offset.lag.max, and the second turn found nothing new"
-
-    first, end = found[0].upstream, ends(mirror.source, unique)[0]
-    asked = sorted({first, end - 1, end, *(one.upstream + 1 for one in found), *range(first, end, 53)})
-    for offset in asked:
-        commit(mirror.source, f"{unique}-{offset}", unique, offset)
-    seen = flowing.checkpoints(tmp_path, len(asked))
-    store = store_of(found)
-    exact = asyncio.run(_exact(flowing.opened, asked))
-    for offset in asked:
-        upstream, downstream = seen[f"{unique}-{offset}"]
-        assert (upstream, downstream) == (offset, store.translate((unique, 0), offset))
-        assert downstream <= exact[offset], f"{offset}: records would be lost"
-        assert all(downstream == exact[offset] for one in found if one.upstream == offset)
-    few = [f"{unique}-{offset}" for offset in (asked[0], asked[len(asked) // 2], asked[-1])]
-    answers = translate_offsets(tmp_path, mirror.target, f"{unique}s", few)
-    assert answers == {(group, mirror.remote, 0): seen[group][1] for group in few}
+    here, there = two_clusters.a.bootstrap, new_cluster("B", config=QUICK_GROUPS).bootstrap
+    both: list[tuple[Flowing, list[Written]]] = []
+    for location in ("source", "target"):
+        mirror = Mirror(here, there, f"{unique}{location}")
+        mirror.make_topic()
+        flowing = Flowing(mirror, mirror.open(), location)
+        flowing.live()
+        both.append((flowing, flowing.check_syncs()))
+    with ConnectWorker(tmp_path, there, f"{unique}-connect") as worker:
+        seen = {flowing.mirror.topic: flowing.check_checkpoints(worker, found) for flowing, found in both}
+    for flowing, _ in both:
+        mirror = flowing.mirror
+        few = sorted(seen[mirror.topic])[::7]
+        answers = translate_offsets(tmp_path, there, f"{mirror.topic}s", few)
+        assert answers == {(group, mirror.remote, 0): seen[mirror.topic][group] for group in few}
 
 
 def store_of(found: list[Written]) -> OffsetSyncStore:
@@ -265,9 +279,7 @@ def test_missing_permissions_are_named_one_after_the_other_and_syncs_begin_once_
         with Attempt(opened) as attempt:
             grow(mirror, attempt, 0)
             asyncio.run(_emits_once_granted(opened, guarded, f"mm2-offset-syncs.{unique}t.internal"))
-        assert [
-            (one.topic, one.partition) for one in syncs_in(guarded.bootstrap, f"mm2-offset-syncs.{unique}t.internal")
-        ]
+        assert ends(guarded.bootstrap, f"mm2-offset-syncs.{unique}t.internal") == {0: 1}
     finally:
         guarded.stop()
 
