@@ -53,6 +53,12 @@ def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
     console.print(headline(flow, now_ms), highlight=False, markup=False)
     if flow.lanes:
         console.print(_table(flow.lanes, now_ms))
+    for lane in flow.lanes:
+        if lane.align and lane.differs_since >= 0:
+            about = (
+                f"  {lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
+            )
+            console.print(about, highlight=False, markup=False)
     for job in flow.jobs:
         if job["trouble"]:
             since = ago(now_ms, job["trouble_since_ms"])

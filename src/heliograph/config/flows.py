@@ -66,6 +66,8 @@ class FlowSettings:
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
     policies: Policies = field(default_factory=Policies)
+    align: bool = False
+    """Remote partitions of new lanes are filled up to where their sources begin"""
     start_from: StartFrom | None = None
     """None: as `start` says"""
     topic_starts: tuple[tuple[str, StartFrom], ...] = ()

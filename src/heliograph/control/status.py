@@ -50,6 +50,10 @@ class LaneStatus:
     state: str
     reason: str
     since_ms: int
+    align: bool = False
+    """offsets.align is on for the flow."""
+    differs_since: int = -1
+    """The first source offset whose copy has another offset; -1: none yet."""
     guard: str = ""
     records: int = 0
     bytes: int = 0
@@ -265,6 +269,8 @@ def _lane(
         state=state,
         reason=row.get("reason", "") if running else "",
         since_ms=row.get("since_ms", 0) if running else (entry.time_ms if entry else 0),
+        align=ends.flow.align,
+        differs_since=entry.differs_at if entry else -1,
         guard=row.get("guard", ""),
         records=totals.get("records", 0),
         bytes=totals.get("bytes", 0),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry
+from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import over_a_jump
 from heliograph.replication.generations import ClaimKey, EntryKey, encode_entry
 
@@ -30,7 +31,9 @@ async def open_next(
         source_next=source_start,
         source_epoch=entry.source_epoch if source_start == entry.source_next else -1,
         sequence_next=0,
+        filling=False,
         anchors=over_a_jump(entry.anchors, (entry.source_next, entry.target_next), source_start),
+        differs_at=differs_at(entry.differs_at, (source_start, entry.target_next), -1),
         last=_still_there(entry.last, source_start, entry.target_next),
         attempt=attempt,
         time_ms=now_ms,

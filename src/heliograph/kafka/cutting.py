@@ -153,6 +153,7 @@ class Cutter:
                     size=len(piece.data),
                     chunk=chunk,
                     raw=False,
+                    gap_at=piece.gap_at,
                 )
             )
 

@@ -109,6 +109,14 @@ SERVED = (
         "4.0.0",
     ),
     Option(
+        "offsets.align",
+        Flag(),
+        "false",
+        "Whether records of a new lane get the same offsets on the target as on the source, until a gap in the source.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
         "source.readonly",
         Flag(),
         "false",
