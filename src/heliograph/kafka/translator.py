@@ -17,6 +17,8 @@ from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
 from heliograph.replication.openings import is_another
 from heliograph.replication.translation import (
+    IN_ABORTED,
+    MARKER,
     Answer,
     Counted,
     Exact,
@@ -43,8 +45,8 @@ from heliograph.wire.records import read_records
 _MISSING = {3, 100}
 _FOREIGN = "foreign"
 _REASONS = {
-    CONTROL: "it is a transaction marker",
-    ABORTED: "it belongs to an aborted transaction",
+    CONTROL: MARKER,
+    ABORTED: IN_ABORTED,
     _FOREIGN: "somebody else wrote it into the remote topic",
 }
 _CLEANED = "the {side} has cleaned it away"

@@ -57,6 +57,15 @@ class NotKnown:
     reason: str
 
 
+MARKER = "it is a transaction marker"
+IN_ABORTED = "it belongs to an aborted transaction"
+
+
+def is_marked(reason: str) -> bool:
+    """Of what was never copied: no reader of committed records gets it on the source either."""
+    return reason in (MARKER, IN_ABORTED)
+
+
 Answer = Exact | NotYetCopied | Gone | NeverCopied | NotKnown
 
 
