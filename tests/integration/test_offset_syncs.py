@@ -15,6 +15,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
 from heliograph.control.jobs import Job, JobRunner
 from heliograph.kafka.slot import Warm
+from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
 from heliograph.operations.translate import FlowTranslator
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
@@ -287,9 +288,8 @@ def test_missing_permissions_are_named_one_after_the_other_and_syncs_begin_once_
 async def _emits_once_granted(opened: Opened, guarded: GuardedCluster, topic: str) -> None:
     """The guarded cluster stands for the source as it is written to."""
     settings = opened.plan.settings
-    writer = replace(settings.source_writer, bootstrap=(guarded.bootstrap,))
-    admin = replace(settings.source_admin, bootstrap=(guarded.bootstrap,))
-    plan = replace(opened.plan, settings=replace(settings, source_writer=writer, source_admin=admin))
+    there = Cluster(settings.flow.source, (guarded.bootstrap,))
+    plan = replace(opened.plan, settings=replace(settings, source_writer=there, source_admin=there))
     emitting = Emitting(replace(opened, plan=plan), SyncSettings(replication_factor=1))
     try:
         for operation in ("DESCRIBE", "CREATE", "WRITE"):
