@@ -25,6 +25,7 @@ from heliograph.replication.translation import (
     Exact,
     Gone,
     Kept,
+    KeptLog,
     NeverCopied,
     NotKnown,
     NotYetCopied,
@@ -105,7 +106,7 @@ class Translator:
         self._here = BatchAt(source.client, source.log, source.start, source.end)
         self._there = BatchAt(target.client, target.log, target.start, target.end)
         self._parts: dict[tuple[Window, bool], Part] = {}
-        self._records: dict[tuple[Window, bool], list[Kept]] = {}
+        self._records: dict[tuple[Window, bool], KeptLog] = {}
         self._plain: dict[Window, bool] = {}
 
     async def translate(self, offset: int, reverse: bool = False) -> Answer:
@@ -276,7 +277,7 @@ class Translator:
         part.cleaned |= expected < after and first < after
         return part
 
-    async def kept(self, window: Window, on_target: bool) -> list[Kept]:
+    async def kept(self, window: Window, on_target: bool) -> KeptLog:
         """One side of a window by its records."""
         if (window, on_target) not in self._records:
             end = self.target if on_target else self.source
@@ -295,7 +296,7 @@ class Translator:
                         for record in read_records(seen.data, seen.header)
                         if first <= record.offset < after
                     ]
-            self._records[window, on_target] = found
+            self._records[window, on_target] = KeptLog(found)
         return self._records[window, on_target]
 
     def _may_be_ours(self, seen: Seen, window: Window) -> bool:
