@@ -223,7 +223,8 @@ class Replicator:
 
     def _flow_jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        ground = Ground(watch.settings, watch.plan_now, self.warm, self.clock, watch.look_soon, self.events.tell)
+        settings, planner = watch.settings, watch.planner
+        ground = Ground(settings, watch.plan_now, planner, self.warm, self.clock, watch.look_soon, self.events.tell)
         if self.options.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
