@@ -53,8 +53,7 @@ class AclSyncJob:
         self._source = warm.client(settings.source_admin)
         self._target = warm.client(settings.target_admin)
         self._clock = clock
-        full = settings.jobs.sync_acls_scope == "full"
-        self._rules = AclRules(full, names.is_chosen, lambda _: True, names.remote_name, names.remote_prefix)
+        self._rules = acl_rules(settings, names)
         self._without: set[str] = set()
 
     @property
@@ -141,6 +140,12 @@ class AclSyncJob:
         ]
         if records:
             await self._ledger.write(records, self._clock.now_ms())
+
+
+def acl_rules(settings: FlowSettings, names: FlowPlanner) -> AclRules:
+    """The rules of a flow."""
+    full = settings.jobs.sync_acls_scope == "full"
+    return AclRules(full, names.is_chosen, lambda _: True, names.remote_name, names.remote_prefix)
 
 
 def _acls(change: ChangeAcls, accesses: Iterable[Access]) -> list[Acl]:

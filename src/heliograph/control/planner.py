@@ -159,6 +159,14 @@ class FlowPlanner:
         there = self._policy.format_remote_prefix(flow.source, prefix)
         return None if there is None else flow.trial + there
 
+    def source_name(self, remote: str) -> str | None:
+        """The topic of the flow whose copy has this name; None if no copy is called so."""
+        flow = self.settings.flow
+        name = remote.removeprefix(flow.trial)
+        upstream = self._policy.upstream_topic(name) if self._policy.topic_source(name) == flow.source else None
+        is_copy = upstream is not None and self.is_chosen(upstream) and self.remote_name(upstream) == remote
+        return upstream if is_copy else None
+
     def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         flow, chosen = self.settings.flow, self.settings.mm2.topic
         names = [] if flow.trial else topics_to_read(existing, flow.source, chosen)

@@ -85,7 +85,7 @@ class ChangeAcls:
 def plan_acls(sides: Sides, rules: AclRules, notes: Mapping[Resource, Note]) -> list[ChangeAcls]:
     """The changes by resource of the target; `notes` are what was remembered."""
     taken = set(sides.source) - set(sides.came_home)
-    wanted = _wanted(taken, sides.topics, rules)
+    wanted = wanted_acls(sides, rules)
     there = _by_resource((acl.resource, acl.access) for acl in sides.target)
     # What a filter leaves out is not removed: the source has it still.
     origins = _by_resource((acl.resource, access) for acl in taken if (access := _remote_access(acl)) is not None)
@@ -112,12 +112,13 @@ def _change(resource: Resource, want: Note, note: Note, has: set[Access], gone: 
     return ChangeAcls(resource, adds, tuple(sorted(gone & has)), dict(note), {**kept, **adds})
 
 
-def _wanted(source: Iterable[Acl], topics: Collection[str], rules: AclRules) -> dict[Resource, dict[Access, Resource]]:
+def wanted_acls(sides: Sides, rules: AclRules) -> dict[Resource, dict[Access, Resource]]:
+    """By resource of the target: what belongs there, and the source's resource that has it."""
     found: dict[Resource, dict[Access, Resource]] = {}
-    for acl in sorted(source):
+    for acl in sorted(set(sides.source) - set(sides.came_home)):
         access = _remote_access(acl)
         if access is not None:
-            for resource in _remote_resources(acl.resource, topics, rules):
+            for resource in _remote_resources(acl.resource, sides.topics, rules):
                 found.setdefault(resource, {}).setdefault(access, acl.resource)
     return found
 
