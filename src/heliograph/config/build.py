@@ -41,8 +41,11 @@ def _security_keys(view: View, forms: Sequence[str]) -> dict[str, str]:
 
 def security_faults(entries: Entries, flow: Flow) -> Iterator[str]:
     """What does not fit together in the keys of the connections of one flow, each fault once."""
-    for alias, form in ((flow.source, READER), (flow.target, WRITER)):
-        view = View(entries, cluster=alias, flow=flow.name)
+    ends = [(flow.source, flow, READER), (flow.target, flow, WRITER)]
+    if any(pulse.target == flow.source for pulse in _heartbeats(entries, flow)):
+        ends.append((flow.source, Flow(flow.target, flow.source), WRITER))
+    for alias, pair, form in ends:
+        view = View(entries, cluster=alias, flow=pair.name)
         found = (fault for forms in (form, CONTROL) for fault in read_security(_security_keys(view, forms))[1])
         yield from (f"cluster {alias}: {fault}" for fault in dict.fromkeys(found))
 
@@ -91,6 +94,9 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
             offset_syncs=_offset_syncs(view, writer),
             sync_configs=view.flag("sync.topic.configs.enabled"),
             sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+            sync_acls=view.flag("sync.topic.acls.enabled"),
+            sync_acls_interval_s=view.number("sync.topic.acls.interval.seconds"),
+            sync_acls_scope=view.text("sync.topic.acls.scope"),
             sync_deletes=view.flag("sync.topic.deletes.enabled"),
             deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
         ),

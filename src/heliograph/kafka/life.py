@@ -349,4 +349,5 @@ def _is_of(entry: LedgerEntry, lane: Lane) -> bool:
 
 
 def now_ms() -> int:
+    """The wall clock, as Kafka's timestamps have it."""
     return time.time_ns() // 1_000_000
