@@ -14,9 +14,10 @@ from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import ClusterClient, Partition
 from heliograph.kafka.groups import committed_offsets
+from heliograph.kafka.log_ends import end_of
 from heliograph.kafka.own_topics import read_topic
 from heliograph.kafka.slot import Warm
-from heliograph.kafka.translator import Translator, end_of
+from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
