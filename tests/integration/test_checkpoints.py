@@ -149,10 +149,7 @@ def test_checkpoints_are_exact_and_mirrormaker_2s_client_its_formatter_and_ours_
         "downstreamOffset=7, metadata=}" in printed_by_formatter(mirror.target, topic, 3)
     )
     file = tmp_path / "mm2.properties"
-    file.write_text(
-        f"clusters = {unique}s, {unique}t\n{unique}s.bootstrap.servers = {mirror.source}\n"
-        f"{unique}t.bootstrap.servers = {mirror.target}\n{mirror.flow}.enabled = true\n"
-    )
+    file.write_text(mirror.lines())
     assert MirrorClient(file, f"{unique}t").remote_consumer_offsets(f"{unique}-g", f"{unique}s") == {
         (mirror.remote, 0): RemoteOffset(downstream, "noted\0"),
         (mirror.remote, 1): RemoteOffset(end, "noted\0"),

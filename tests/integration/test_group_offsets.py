@@ -135,11 +135,9 @@ def test_status_shows_every_group_with_its_reason_and_plan_what_is_pending(
     commit(mirror.source, f"{unique}-g", {(unique, 0): 4})
     commit(mirror.target, f"{unique}-h", {(mirror.remote, 0): 8})
     commit(mirror.source, f"{unique}-h", {(unique, 0): 5})
-    source, target = plan.settings.flow.source, plan.settings.flow.target
     file = tmp_path / "mm2.properties"
     file.write_text(
-        f"clusters = {source}, {target}\n{source}.bootstrap.servers = {mirror.source}\n"
-        f"{target}.bootstrap.servers = {mirror.target}\n{mirror.flow}.enabled = true\n{mirror.flow}.topics = {unique}\n"
+        f"{mirror.lines()}{mirror.flow}.topics = {unique}\n"
         "replication.factor = 1\nemit.heartbeats.enabled = false\nheartbeats.replication.enabled = false\n"
         "emit.checkpoints.enabled = false\nsync.group.offsets.enabled = true\n"
     )

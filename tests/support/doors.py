@@ -57,6 +57,7 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
 _OF_JOBS = (
     (_TOPIC, *_ANY, "ALTER_CONFIGS"),
     (_TOPIC, *_ANY, "DELETE"),
+    (_GROUP, *_ANY, "READ"),
 )
 
 _admitted: dict[str, AuthorizedCluster] = {}
