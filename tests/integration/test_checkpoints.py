@@ -268,6 +268,7 @@ def test_missing_permissions_are_named_and_the_rest_goes_on(kafka_jars: Path, un
         there.grant(*(Grant("topic", mirror.remote, operation) for operation in own))
         there.grant(Grant("transactional id", "heliograph.", "WRITE", prefixed=True))
         there.grant(Grant("cluster", "kafka-cluster", "DESCRIBE_CONFIGS"))
+        there.grant(Grant("group", "by-hand", "READ"))  # for the test's own reader
         turns = Turns(carried(mirror).plan, make)
         for group in ("seen", "hidden"):
             here.commit(f"{unique}-{group}", unique, 0, 5)

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import AcknowledgeType, Consumer, ShareConsumer
 
 from heliograph.cli.main import main
 from heliograph.control.clock import Clock
 from heliograph.control.group_offsets import GroupOffsetsJob
 from heliograph.control.group_positions import GroupPositions
+from heliograph.kafka.consumer_groups import Committed
+from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
-from tests.integration.protocol.harness import Mirror, Opened, carry
+from tests.integration.protocol.harness import Mirror, Opened, carry, with_client
 from tests.support.clusters import TwoClusters
 from tests.support.groups import Partition, Turns, commit, committed
 from tests.support.guarded import Grant, GuardedCluster
+from tests.support.topics import ends
 from tests.support.writers import Sample, samples, write, write_transactions
 
 PROTOCOLS = ("classic", "consumer")
@@ -173,6 +176,67 @@ def test_status_shows_every_group_with_its_reason_and_plan_what_is_pending(
     ]
     assert main(["status", str(file), "--groups"]) == 0
     assert "ahead on the target: it was read or set there by others" in capsys.readouterr().out
+
+
+def shared(bootstrap: str, group: str, topic: str, accept: int) -> list[bytes]:
+    """What a share group's member is given first; so many of it are settled, the rest is given back."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    client = ShareConsumer(settings)
+    client.subscribe([topic])
+    found: list[bytes] = []
+    try:
+        while len(found) < accept:
+            for message in client.poll(20):
+                assert message.error() is None, message.error()
+                kind = AcknowledgeType.ACCEPT if len(found) < accept else AcknowledgeType.RELEASE
+                client.acknowledge(message, kind)
+                found.append(message.value())
+            client.commit_sync(20)
+    finally:
+        client.close()
+    return found[:accept]
+
+
+def start_at(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """As `kafka-share-groups --reset-offsets`: by default a share group begins at the end."""
+
+    async def set_start(client: Any) -> None:
+        assert await ShareGroups(client).commit(group, {(topic, 0): Committed(offset)}) == {}
+
+    with_client(bootstrap, set_start)
+
+
+def started_at(bootstrap: str, group: str, topic: str) -> int:
+    async def ask(client: Any) -> int:
+        return (await ShareGroups(client).committed([group])).offsets[group][topic, 0].offset
+
+    return with_client(bootstrap, ask)
+
+
+def test_a_share_group_begins_at_the_next_record_that_is_not_settled(two_clusters: TwoClusters, unique: str) -> None:
+    mirror = mirrored(two_clusters, unique)
+    group = f"{unique}-s"
+    mirror.make_topic()
+    write_transactions(mirror.source, unique, unique, transactions=3, size=4)
+    write(mirror.source, unique, [Sample(b"%d" % number) for number in range(20)])
+    first = ends(mirror.source, unique)[0] - 20
+    start_at(mirror.source, group, unique, first)
+    turns = Turns(carried(mirror).plan, make)
+    assert shared(mirror.source, group, unique, 5) == [b"0", b"1", b"2", b"3", b"4"]
+    assert shared(mirror.source, group, unique, 5) == [b"5", b"6", b"7", b"8", b"9"]
+    # What is settled is written down by brokers with the next acknowledgement: the start may lie before it.
+    start = started_at(mirror.source, group, unique)
+    assert first < start <= first + 10
+    downstream = ends(mirror.target, mirror.remote)[0] - (first + 20 - start)
+    assert turns.pending() == [
+        f"group {group}: set its offset on the target: {mirror.remote}-0 to {downstream} (it has no offset there)"
+    ]
+    assert turns.turn(), turns.events
+    assert turns.turn() and turns.standing["summary"] == "1 in step"
+    assert shared(mirror.target, group, mirror.remote, 1) == [b"%d" % (start - first)]
+    start_at(mirror.target, group, mirror.remote, downstream + 4)
+    assert turns.turn() and turns.standing["summary"] == "1 ahead on the target"
+    assert turns.events == []
 
 
 def test_a_missing_permission_is_named_and_the_other_groups_are_set(

@@ -20,8 +20,8 @@ def group_table(groups: FlowGroups) -> Table:
     for row in groups.states:
         table.add_row(
             Text(row.group),
-            Text(f"{row.topic}-{row.partition}"),
-            str(row.committed),
+            Text(f"{row.topic}-{row.partition}" if row.topic else "-"),
+            _number(row.committed if row.topic else None),
             _number(row.translated),
             _number(row.on_target),
             Text(_state(row)),

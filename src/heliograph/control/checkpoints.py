@@ -65,12 +65,13 @@ class CheckpointJob:
     async def look(self) -> Found[CheckpointAction]:
         exists = await self._read_on()
         found = await self._positions.look()
+        placed = [place for place in found.placed if not place.is_share]
         actions: list[CheckpointAction] = []
         if not exists:
             factor = self._settings.jobs.groups.checkpoints_replication_factor
             actions.append(MakeCheckpointsTopic(self.topic, factor))
-        actions += plan_checkpoints(found.placed, self._last)
-        return Found(actions, found.troubles, self._summary(found.placed))
+        actions += plan_checkpoints(placed, self._last)
+        return Found(actions, found.troubles, self._summary(placed))
 
     async def _read_on(self) -> bool:
         """What the topic says now; False: it does not exist."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.group_positions import GroupPositions
 from heliograph.control.jobs import Found
-from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import Partition
-from heliograph.kafka.consumer_groups import Committed, ConsumerGroups, list_groups
+from heliograph.kafka.consumer_groups import Commits, Committed, ConsumerGroups, list_groups
+from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.replication.generations import NoteKey
 from heliograph.replication.group_offsets import (
@@ -26,11 +26,11 @@ from heliograph.replication.group_offsets import (
     note_subject,
     plan_group_offsets,
     summary,
+    unread_group,
 )
 from heliograph.replication.permissions import missing_on_topic
 
-_MISSING = {3, 100}
-_JOINED = {22, 25, 27, 110, 113}
+_JOINED = {22, 25, 27, 68, 110, 113}
 """What a coordinator answers for a group that has members: it was not there when we looked, and is left alone."""
 
 
@@ -42,6 +42,7 @@ class GroupOffsetsJob:
         self._positions = positions
         self._ledger = warm.ledger(settings.target)
         self._groups = ConsumerGroups(warm.client(settings.target_admin))
+        self._shares = ShareGroups(warm.client(settings.target_admin))
         self._clock = clock
         self.states: Sequence[GroupState] = ()
 
@@ -55,34 +56,44 @@ class GroupOffsetsJob:
 
     async def look(self) -> Found[SetOffsets]:
         found = await self._positions.look()
-        target, refused = await self._standing({place.group for place in found.placed})
+        kinds = {place.group: place.is_share for place in found.placed}
+        target, refused = await self._standing(kinds)
         enabled = self._settings.jobs.groups.sync
-        self.states, actions = plan_group_offsets(found.placed, target, await self._notes(), enabled)
+        states, actions = plan_group_offsets(found.placed, target, self._notes(), enabled)
+        self.states = [*states, *(unread_group(group, reason) for group, reason in found.unread.items())]
         return Found(actions, [*found.troubles, *refused], summary(self.states))
 
-    async def _standing(self, groups: Iterable[str]) -> tuple[dict[str, Standing], Sequence[str]]:
-        """How the groups stand on the target; offsets are read of those that nobody reads with."""
+    async def _standing(self, groups: Mapping[str, bool]) -> tuple[dict[str, Standing], Sequence[str]]:
+        """How the groups (True: share groups) stand on the target; offsets are read of those that nobody reads with."""
         listed = {group.name: group for group in await list_groups(self._groups.client)}
         standing = {name: Standing() for name in groups}
         for name in standing.keys() & listed.keys():
             group = listed[name]
             standing[name] = Standing(group.state, group.protocol, group.kind)
-        commits = await self._groups.committed(name for name, there in standing.items() if not there.is_live)
+        idle = [name for name, there in standing.items() if not there.is_live]
+        commits = await self._groups.committed(name for name in idle if not groups[name])
+        await self._add_shares(commits, [name for name in idle if groups[name]])
         for name, offsets in commits.offsets.items():
             at = {place: committed.offset for place, committed in offsets.items()}
             standing[name] = replace(standing[name], offsets=at)
-        for name, sentence in commits.refused.items():
+        for name, sentence in (commits.refused | commits.unread).items():
             standing[name] = replace(standing[name], refusal=sentence)
         return standing, list(commits.refused.values())
 
-    async def _notes(self) -> Mapping[str, Note]:
-        try:
-            book = await self._ledger.refresh()
-        except BrokerRefused as error:
-            if error.code not in _MISSING:
-                raise
-            return {}  # nothing was ever copied
-        values = book.notes(self._settings.flow.name, NOTE_KIND)
+    async def _add_shares(self, commits: Commits, groups: Sequence[str]) -> None:
+        if not groups:
+            return
+        why_not = await self._shares.can_set()
+        if why_not:
+            commits.unread |= dict.fromkeys(groups, why_not)
+            return
+        starts = await self._shares.committed(groups)
+        commits.offsets |= starts.offsets
+        commits.refused |= starts.refused
+
+    def _notes(self) -> Mapping[str, Note]:
+        """From the ledger as the look at the positions has just read it."""
+        values = self._ledger.book.notes(self._settings.flow.name, NOTE_KIND)
         return {group_of(subject): decode_note(value) for subject, value in values.items()}
 
     async def apply(self, actions: Sequence[SetOffsets]) -> Sequence[str]:
@@ -93,7 +104,8 @@ class GroupOffsetsJob:
         troubles: list[str] = []
         for action in actions:
             wanted = {(move.remote, move.partition): Committed(move.to, move.metadata) for move in action.moves}
-            refused = await self._groups.commit(action.group, wanted)
+            door = self._shares if action.is_share else self._groups
+            refused = await door.commit(action.group, wanted)
             troubles += {
                 self._refusal(action.group, place, code) for place, code in refused.items() if code not in _JOINED
             }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
@@ -17,6 +17,7 @@ from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import Partition
 from heliograph.kafka.consumer_groups import Commits, Committed, ConsumerGroups, ListedGroup, list_groups
 from heliograph.kafka.log_ends import End, ends_of
+from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import Lane, LaneId, LedgerEntry
@@ -30,9 +31,10 @@ _LANES_AT_ONCE = 16
 _PROTOCOLS = {"", "consumer"}
 _KINDS = {"", "classic", "consumer"}
 """Those that MirrorMaker 2 takes, too; before Kafka 3.8 brokers tell no kind."""
+_SHARE = "share"
 
-Spot = tuple[str, Lane, Committed]
-"""A group, a lane, and what the group committed for it."""
+Spot = tuple[str, Lane, Committed, bool]
+"""A group, a lane, what the group committed for it, and whether it is a share group."""
 Question = tuple[Lane, int]
 """A source offset of a lane."""
 Pairs = dict[Question, Pair | NoPair]
@@ -45,6 +47,8 @@ class Look:
 
     placed: Sequence[Placed]
     troubles: Sequence[str]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Groups that brokers of the source cannot tell of, with the reason."""
 
 
 class GroupPositions:
@@ -57,6 +61,7 @@ class GroupPositions:
         self._source = warm.client(settings.source)
         self._target = warm.client(settings.target)
         self._groups = ConsumerGroups(warm.client(settings.source_admin))
+        self._shares = ShareGroups(warm.client(settings.source_admin))
         self._clock = clock
         self._names = NameFilter(settings.jobs.groups.include, settings.jobs.groups.exclude)
         self._listed: list[ListedGroup] = []
@@ -70,9 +75,13 @@ class GroupPositions:
             return Look((), ())
         async with self._lock:
             await self._list()
-            commits = await self._groups.committed(group.name for group in self._listed)
+            shares = [group.name for group in self._listed if group.kind == _SHARE]
+            commits = await self._groups.committed(group.name for group in self._listed if group.kind != _SHARE)
+            starts = await self._shares.committed(shares)
             lanes = {(lane.id.topic, lane.id.partition): lane for lane in plan.lanes}
-            return await self._placed(list(_spots(lanes, commits)), list(commits.refused.values()))
+            spots = [*_spots(lanes, commits, False), *_spots(lanes, starts, True)]
+            placed, troubles = await self._placed(spots, [*commits.refused.values(), *starts.refused.values()])
+            return Look(placed, troubles, starts.unread)
 
     async def _list(self) -> None:
         rules, now = self._settings.jobs.groups, self._clock.monotonic()
@@ -82,13 +91,15 @@ class GroupPositions:
             self._listed_at = now
 
     def _is_chosen(self, group: ListedGroup) -> bool:
-        return group.protocol in _PROTOCOLS and group.kind in _KINDS and self._names.accepts(group.name)
+        is_share = group.kind == _SHARE and self._settings.jobs.groups.sync
+        is_consumer = group.protocol in _PROTOCOLS and group.kind in _KINDS
+        return (is_share or is_consumer) and self._names.accepts(group.name)
 
-    async def _placed(self, spots: Sequence[Spot], troubles: list[str]) -> Look:
+    async def _placed(self, spots: Sequence[Spot], troubles: list[str]) -> tuple[list[Placed], list[str]]:
         book = await self._book()
-        entries = {lane.id: entry for _, lane, _ in spots if (entry := book.latest(lane.id)) is not None}
-        pairs = await self._pairs({(lane, at.offset) for _, lane, at in spots}, entries, troubles)
-        return Look([_place(spot, pairs, entries) for spot in spots], troubles)
+        entries = {lane.id: entry for _, lane, _, _ in spots if (entry := book.latest(lane.id)) is not None}
+        pairs = await self._pairs({(lane, at.offset) for _, lane, at, _ in spots}, entries, troubles)
+        return [_place(spot, pairs, entries) for spot in spots], troubles
 
     async def _book(self) -> LedgerBook:
         try:
@@ -170,15 +181,15 @@ async def _lane_pairs(
         return str(error)
 
 
-def _spots(lanes: Mapping[Partition, Lane], commits: Commits) -> Iterator[Spot]:
+def _spots(lanes: Mapping[Partition, Lane], commits: Commits, is_share: bool) -> Iterator[Spot]:
     for group, offsets in sorted(commits.offsets.items()):
         for place, committed in sorted(offsets.items()):
             if place in lanes:
-                yield group, lanes[place], committed
+                yield group, lanes[place], committed, is_share
 
 
 def _place(spot: Spot, pairs: Pairs, entries: Entries) -> Placed:
-    group, lane, committed = spot
+    group, lane, committed, is_share = spot
     entry = entries.get(lane.id)
     return Placed(
         group=group,
@@ -189,4 +200,5 @@ def _place(spot: Spot, pairs: Pairs, entries: Entries) -> Placed:
         metadata=committed.metadata,
         pair=pairs[lane, committed.offset],
         reach=entry.target_next if entry is not None else 0,
+        is_share=is_share,
     )

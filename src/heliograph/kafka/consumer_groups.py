@@ -55,10 +55,11 @@ class Committed:
 
 @dataclass
 class Commits:
-    """By group, what it committed; and of groups that may not be read, why."""
+    """By group, what it committed; of groups that may not be read, why; and of those that cannot be read here, why."""
 
     offsets: dict[str, dict[Partition, Committed]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
 
 
 async def list_groups(client: ClusterClient) -> list[ListedGroup]:
@@ -201,10 +202,13 @@ class ConsumerGroups:
         return codes
 
     def refusal(self, group: str, code: int, operation: str) -> str:
-        """A sentence, with the permission that is missing if it is one."""
-        alias = self.client.cluster.alias
-        needed = f" (this needs {operation} on the group {group} of cluster {alias})" if code == _GROUP_REFUSED else ""
-        return f"cluster {alias}: group '{group}': {describe(code)}{needed}"
+        return group_refusal(self.client.cluster.alias, group, code, operation)
+
+
+def group_refusal(alias: str, group: str, code: int, operation: str) -> str:
+    """A sentence, with the permission that is missing if it is one."""
+    needed = f" (this needs {operation} on the group {group} of cluster {alias})" if code == _GROUP_REFUSED else ""
+    return f"cluster {alias}: group '{group}': {describe(code)}{needed}"
 
 
 def _offsets(group: Any) -> Iterator[tuple[Partition, Committed]]:

@@ -20,6 +20,8 @@ _NOTE_VERSION = 1
 _DESERTED = {"", "Empty", "Dead"}
 _PROTOCOLS = {"", "consumer"}
 _KINDS = {"", "classic", "consumer"}
+_SHARE = "share"
+NOWHERE = -1
 
 Place = tuple[str, int]
 """A remote topic and a partition."""
@@ -52,8 +54,10 @@ class Standing:
     def is_live(self) -> bool:
         return self.state not in _DESERTED
 
-    @property
-    def is_strange(self) -> bool:
+    def is_strange(self, is_share: bool) -> bool:
+        """A group of another kind has the name."""
+        if is_share:
+            return self.kind not in ("", _SHARE)
         return self.protocol not in _PROTOCOLS or self.kind not in _KINDS
 
 
@@ -103,11 +107,12 @@ class Move:
 
 @dataclass(frozen=True)
 class SetOffsets:
-    """The moves of one group. `before` is what the note says, `after` what it must say."""
+    """The moves of one group. `after` is what the note must say."""
 
     group: str
     moves: tuple[Move, ...]
     after: Note
+    is_share: bool = False
     routine: bool = False
 
     @property
@@ -134,7 +139,10 @@ def plan_group_offsets(
     """The state of every group and partition, and the offsets to set."""
     states: list[GroupState] = []
     moves: dict[str, list[Move]] = {}
+    shares: set[str] = set()
     for place in placed:
+        if place.is_share:
+            shares.add(place.group)
         there = target.get(place.group, Standing())
         written = notes.get(place.group, {}).get((place.remote, place.partition))
         state, reason = _judge(place, there, written)
@@ -144,14 +152,15 @@ def plan_group_offsets(
         if state is State.SET and isinstance(place.pair, Pair):
             moves.setdefault(place.group, []).append(_move(place, place.pair, there, reason))
     return states, [
-        SetOffsets(group, tuple(rows), _noted(rows, notes.get(group, {}))) for group, rows in sorted(moves.items())
+        SetOffsets(group, tuple(rows), _noted(rows, notes.get(group, {})), group in shares)
+        for group, rows in sorted(moves.items())
     ]
 
 
 def _judge(place: Placed, there: Standing, written: Written | None) -> tuple[State, str]:
     if there.is_live:
         return State.LIVE, f"it has members there ({there.state}), which commit for themselves"
-    if there.is_strange:
+    if there.is_strange(place.is_share):
         return State.REFUSED, f"a {there.kind or there.protocol} group has this name there"
     if there.refusal:
         return State.REFUSED, there.refusal
@@ -219,6 +228,11 @@ def _noted(moves: Iterable[Move], note: Note) -> Note:
         was_ours = known is not None and move.on_target is not None and known.is_ours(move.on_target)
         after[move.remote, move.partition] = Written(move.to, move.committed, move.on_target if was_ours else None)
     return after
+
+
+def unread_group(group: str, reason: str) -> GroupState:
+    """A group of which no partition is known."""
+    return GroupState(group, "", "", NOWHERE, NOWHERE, None, None, State.NOT_KNOWN, reason)
 
 
 def summary(states: Iterable[GroupState]) -> str:

@@ -42,6 +42,8 @@ class Placed:
     pair: Pair | NoPair
     reach: int = 0
     """How far the ledger knows the remote partition."""
+    is_share: bool = False
+    """Of a share group: `committed` is where it begins to read."""
 
 
 def pair_of(answer: Answer, committed: int, known: Point) -> Pair | NoPair:

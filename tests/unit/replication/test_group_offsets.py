@@ -17,6 +17,7 @@ from heliograph.replication.group_offsets import (
     note_subject,
     plan_group_offsets,
     summary,
+    unread_group,
 )
 from heliograph.replication.group_positions import NoPair, Pair, Placed
 
@@ -106,6 +107,22 @@ def test_what_is_not_known_or_refused_is_said() -> None:
     assert (state.state, state.reason, actions) == (State.REFUSED, "a share group has this name there", [])
     state, _ = plan(placed(Pair(1, 1)), Standing("Empty", "connect"))
     assert state.reason == "a connect group has this name there"
+
+
+def test_a_share_group_is_set_where_no_other_kind_has_its_name() -> None:
+    share = Placed("g", "t", "A.t", 0, 100, "", Pair(100, 90), 1_000, is_share=True)
+    for there in (None, Standing("Empty", "share", "share")):
+        state, (action,) = plan(share, there)
+        assert (state.state, action.is_share) == (State.SET, True)
+    state, actions = plan(share, Standing("Empty", "consumer", "classic"))
+    assert (state.state, state.reason, actions) == (State.REFUSED, "a classic group has this name there", [])
+    assert not plan(placed(Pair(100, 90)))[1][0].is_share
+
+
+def test_a_group_of_which_nothing_can_be_read_has_a_state_too() -> None:
+    row = unread_group("s", "the brokers are too old")
+    assert (row.group, row.state, row.reason) == ("s", State.NOT_KNOWN, "the brokers are too old")
+    assert (row.topic, row.committed, row.translated) == ("", -1, None)
 
 
 def test_without_the_option_nothing_is_set_and_the_state_says_so() -> None:
