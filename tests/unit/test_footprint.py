@@ -11,7 +11,7 @@ from heliograph.replication.findings import Level
 from heliograph.replication.mm2_progress import default_topic
 from heliograph.replication.permissions import NEEDS, Occasion
 from heliograph.replication.policies import dead_letter_topic
-from heliograph.replication.topic_names import HEARTBEATS
+from heliograph.replication.topic_names import HEARTBEATS, DefaultPolicy
 
 FORGETTING = "To forget a flow, besides READ and WRITE on topics `__heliograph-*`, and without anything on the source:"
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "footprint.md").read_text(encoding="utf-8")
@@ -60,4 +60,5 @@ def test_every_topic_that_is_made_is_listed() -> None:
     listed = {row[0] for row in rows_below("On the target of a flow:")}
     made = {topic.name for topic in internal_topics(1)}
     made |= {dead_letter_topic("<remote topic>"), default_topic("<source>"), HEARTBEATS}
+    made |= {DefaultPolicy().checkpoints_topic("<source>")}
     assert listed == {f"`{name}`" for name in made} | {"the remote topics"}

@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.group_table import group_table
 from heliograph.cli.words import ago, count, moment
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.control.status import FlowStatus, LaneStatus, read_status
+from heliograph.operations.group_states import FlowGroups, group_states
 
 _PLAIN_WIDTH = 400
 
@@ -31,6 +33,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--trial", default="", metavar="PREFIX", help="the lanes of `heliograph run FILE --trial PREFIX`"
     )
+    parser.add_argument(
+        "--groups", action="store_true", help="show where each consumer group stands on both clusters, and why"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -40,20 +45,36 @@ def run(args: argparse.Namespace) -> int:
     now_ms = Clock().now_ms()
     shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
     flows = asyncio.run(read_status(shown, now_ms))
+    groups = asyncio.run(group_states(shown, settings.engine)) if args.groups else {}
     if args.json:
-        sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": [flow.as_json() for flow in flows]}, indent=2) + "\n")
+        told = [flow.as_json() | _groups_json(groups.get(flow.flow)) for flow in flows]
+        sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": told}, indent=2) + "\n")
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
         for flow in flows:
-            _show(console, flow, now_ms)
+            _show(console, flow, now_ms, groups.get(flow.flow))
     return 1 if any(flow.trouble and not flow.lanes for flow in flows) else 0
 
 
-def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
+def _groups_json(groups: FlowGroups | None) -> dict[str, Any]:
+    return {} if groups is None else groups.as_json()
+
+
+def _show(console: Console, flow: FlowStatus, now_ms: int, groups: FlowGroups | None = None) -> None:
+    """Lanes, or groups if these were asked for; then what the jobs say, and the newest events."""
     console.print(headline(flow, now_ms), highlight=False, markup=False)
-    if flow.lanes:
+    if groups is not None:
+        if groups.states:
+            console.print(group_table(groups))
+        for trouble in groups.troubles or (
+            [] if groups.states else ["no group has committed an offset for its topics"]
+        ):
+            console.print(f"  groups: {trouble}", highlight=False, markup=False)
+    elif flow.lanes:
         console.print(_table(flow.lanes, now_ms))
     for job in flow.jobs:
+        if job.get("summary"):
+            console.print(f"  {job['name']}: {job['summary']}", highlight=False, markup=False)
         if job["trouble"]:
             since = ago(now_ms, job["trouble_since_ms"])
             console.print(f"  {job['name']}: trouble for {since}: {job['trouble']}", highlight=False, markup=False)

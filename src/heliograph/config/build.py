@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, GroupSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
@@ -95,6 +95,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
             sync_acls_scope=view.text("sync.topic.acls.scope"),
             sync_deletes=view.flag("sync.topic.deletes.enabled"),
             deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+            groups=_groups(view),
         ),
     )
 
@@ -125,6 +126,20 @@ def _emitting(entries: Entries, pair: Flow) -> Emitting:
         view.flag("emit.heartbeats.enabled"),
         view.number("emit.heartbeats.interval.seconds"),
         view.number("heartbeats.topic.replication.factor"),
+    )
+
+
+def _groups(view: View) -> GroupSettings:
+    return GroupSettings(
+        include=view.names("groups"),
+        exclude=view.names("groups.exclude"),
+        refresh=view.flag("refresh.groups.enabled"),
+        refresh_interval_s=view.number("refresh.groups.interval.seconds"),
+        checkpoints=view.flag("emit.checkpoints.enabled"),
+        checkpoints_interval_s=view.number("emit.checkpoints.interval.seconds"),
+        checkpoints_replication_factor=view.number("checkpoints.topic.replication.factor"),
+        sync=view.flag("sync.group.offsets.enabled"),
+        sync_interval_s=view.number("sync.group.offsets.interval.seconds"),
     )
 
 

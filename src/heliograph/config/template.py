@@ -58,6 +58,9 @@ replication.factor = {replication_factor}
 # The same for the heartbeats topics, which a run makes on both clusters. {source_alias} must not be written to: source.readonly = true
 heartbeats.topic.replication.factor = {replication_factor}
 
+# The same for the checkpoints topic on the target: where the source's consumer groups go on there.
+checkpoints.topic.replication.factor = {replication_factor}
+
 # Where a topic begins that was never copied: earliest or latest.
 #{source_alias}.consumer.auto.offset.reset = earliest
 
