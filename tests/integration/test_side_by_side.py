@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +10,18 @@ from pathlib import Path
 
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
-from heliograph.config.load import load_file
+from heliograph.config.load import load, load_file
 from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.client import ClusterClient
-from tests.integration.protocol.harness import with_client
+from heliograph.operations.side_by_side import FlowCompared, compare_flows
+from heliograph.replication.side_by_side import About
+from tests.integration.protocol.harness import Mirror, carry, with_client
 from tests.support.acls import add, remove
 from tests.support.clusters import TwoClusters
+from tests.support.groups import commit
 from tests.support.mirror import Said, command, flow_file
-from tests.support.topics import add_partitions, create_topic, delete_topic, set_configs
+from tests.support.topics import add_partitions, create_topic, delete_topic, ends, set_configs
+from tests.support.writers import samples, write, write_transactions
 
 RATE = "producer_byte_rate"
 
@@ -90,3 +95,37 @@ def test_compare_is_silent_where_both_agree_and_names_every_difference(
         ("ACLs", f"topic {remote}", "ALLOW READ to User:bob", "-"),
         ("quotas", f"user {unique}: {RATE}", "1000000", "5"),
     ]
+
+
+def test_groups_differ_unless_they_stand_at_the_copy_of_the_record_where_they_stand(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror = Mirror(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
+    same, moved, new = (f"{unique}-{name}" for name in ("a", "b", "c"))
+    mirror.make_topic()
+    write_transactions(mirror.source, unique, f"{unique}-x", transactions=4)
+    write(mirror.source, unique, samples(50))
+    opened = mirror.open()
+    carry(opened)
+    flow, engine = opened.plan.settings, load(mirror.lines(), "mm2.properties").engine
+    end, there = (ends(at, topic)[0] for at, topic in ((mirror.source, unique), (mirror.target, mirror.remote)))
+    assert there < end, "markers are not copied, so offsets differ"
+
+    def groups() -> tuple[FlowCompared, list[tuple[str, str, str]]]:
+        [found] = asyncio.run(compare_flows([flow], engine))
+        differences = [each for each in found.differences if each.about is About.GROUPS]
+        return found, [(each.subject, each.source, each.target) for each in differences]
+
+    for group in (same, moved, new):
+        commit(mirror.source, group, {(unique, 0): end - 10})
+    for group, offset in ((same, there - 10), (moved, there - 11)):
+        commit(mirror.target, group, {(mirror.remote, 0): offset})
+    found, differences = groups()
+    assert (found.compared[About.GROUPS], found.troubles) == (3, [])
+    assert differences == [
+        (f"{moved}: {mirror.remote}-0", f"{end - 10}, which is {there - 10} there", str(there - 11)),
+        (new, "committed for 1 partition", "-"),
+    ]
+    for group in (moved, new):
+        commit(mirror.target, group, {(mirror.remote, 0): there - 10})
+    assert groups()[1] == []

@@ -57,6 +57,7 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.MM2_OFFSETS: (_TOPIC, *_ANY),  # a Connect worker's may have any name
     On.MM2_CONFIGS: (_TOPIC, *_ANY),
 }
+_OF_JOBS = ((_GROUP, *_ANY, "READ"),)
 
 _admitted: dict[str, AuthorizedCluster] = {}
 """By the address of the open door."""
@@ -93,7 +94,7 @@ class AuthorizedCluster(EmbeddedCluster):
 
 def grant_footprint(bootstrap: str, principal: str) -> None:
     """What docs/footprint.md lists, for a source and for a target."""
-    rows = {(*_RESOURCES[need.on], need.operation) for need in NEEDS}
+    rows = {(*_RESOURCES[need.on], need.operation) for need in NEEDS} | set(_OF_JOBS)
     bindings = [
         AclBinding(kind, name, pattern, principal, "*", AclOperation[operation], AclPermissionType.ALLOW)
         for kind, pattern, name, operation in rows

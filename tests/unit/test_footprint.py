@@ -61,4 +61,5 @@ def test_every_topic_that_is_made_is_listed() -> None:
     made = {topic.name for topic in internal_topics(1)}
     made |= {dead_letter_topic("<remote topic>"), default_topic("<source>"), HEARTBEATS}
     made.add(DefaultPolicy().offset_syncs_topic("<source>"))
+    made |= {DefaultPolicy().checkpoints_topic("<source>")}
     assert listed == {f"`{name}`" for name in made} | {"the remote topics"}

@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = read_stores(load_file(args.file))
     flows = settings.flows if args.flow is None else (flow_named(settings, args.flow),)
-    found = asyncio.run(compare_flows(settings, flows))
+    found = asyncio.run(compare_flows(flows, settings.engine))
     if args.json:
         sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in found]}, indent=2, ensure_ascii=False) + "\n")
     else:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, GroupSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
@@ -99,6 +99,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
             sync_acls_scope=view.text("sync.topic.acls.scope"),
             sync_deletes=view.flag("sync.topic.deletes.enabled"),
             deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+            groups=_groups(view),
         ),
     )
 
@@ -157,6 +158,20 @@ def offset_sync_faults(entries: Entries, flow: Flow) -> Iterator[str]:
         named = (view.find(name).entry for name in _SYNCS_TOPIC)
         for entry in (entry for entry in named if entry is not None):
             yield f"{flow.name}: {entry.name} does not go with emit.offset-syncs.enabled = false: leave one of them out"
+
+
+def _groups(view: View) -> GroupSettings:
+    return GroupSettings(
+        include=view.names("groups"),
+        exclude=view.names("groups.exclude"),
+        refresh=view.flag("refresh.groups.enabled"),
+        refresh_interval_s=view.number("refresh.groups.interval.seconds"),
+        checkpoints=view.flag("emit.checkpoints.enabled"),
+        checkpoints_interval_s=view.number("emit.checkpoints.interval.seconds"),
+        checkpoints_replication_factor=view.number("checkpoints.topic.replication.factor"),
+        sync=view.flag("sync.group.offsets.enabled"),
+        sync_interval_s=view.number("sync.group.offsets.interval.seconds"),
+    )
 
 
 def _mm2_settings(view: View) -> Mm2Settings:

@@ -8,8 +8,11 @@ from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.acl_sync import AclSyncJob
+from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.config_sync import ConfigSyncJob
+from heliograph.control.group_offsets import GroupOffsetsJob
+from heliograph.control.group_positions import GroupPositions
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
 from heliograph.control.offset_syncs import OffsetSyncJob, SyncsPlace
@@ -54,7 +57,20 @@ def _acl_jobs(ground: Ground) -> list[Job[Any]]:
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that only make sense while a run goes on."""
-    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_offset_sync_jobs(ground)]
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_offset_sync_jobs(ground), *_group_jobs(ground)]
+
+
+def _group_jobs(ground: Ground) -> list[Job[Any]]:
+    settings = ground.settings
+    if settings.flow.trial:
+        return []  # it runs beside a mirror that looks after groups already
+    positions = GroupPositions(settings, ground.plan, ground.warm, ground.clock)
+    jobs: list[Job[Any]] = []
+    if settings.jobs.groups.checkpoints:
+        jobs.append(CheckpointJob(settings, positions, ground.warm, ground.clock, ground.tell))
+    if settings.jobs.groups.sync:
+        jobs.append(GroupOffsetsJob(settings, positions, ground.warm, ground.clock))
+    return jobs
 
 
 def _delete_jobs(ground: Ground) -> list[Job[Any]]:

@@ -6,27 +6,35 @@ What cannot be read is told, and the rest is compared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from heliograph.config.flows import EngineSettings, FlowSettings, Settings
+from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.acl_sync import acl_rules
+from heliograph.control.clock import Clock
+from heliograph.control.group_positions import GroupPositions
 from heliograph.control.planner import FlowPlanner
 from heliograph.errors import HeliographError
 from heliograph.kafka.acls import list_acls
 from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.client import Partition
+from heliograph.kafka.consumer_groups import Committed, ConsumerGroups
 from heliograph.kafka.quotas import list_quotas
+from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import Topic
 from heliograph.replication.acl_sync import Sides
 from heliograph.replication.filters import NameFilter
+from heliograph.replication.group_positions import NoPair, Pair, Placed
 from heliograph.replication.side_by_side import (
     About,
     Difference,
+    GroupPlace,
     TopicPair,
     compare_acls,
     compare_configs,
+    compare_groups,
     compare_quotas,
     compare_topics,
 )
@@ -48,10 +56,10 @@ class FlowCompared:
         return not self.differences and not self.troubles
 
 
-async def compare_flows(settings: Settings, flows: Iterable[FlowSettings]) -> list[FlowCompared]:
+async def compare_flows(flows: Iterable[FlowSettings], engine: EngineSettings) -> list[FlowCompared]:
     warm = Warm()
     try:
-        return [await _Comparison(flow, settings.engine, warm).run() for flow in flows]
+        return [await _Comparison(flow, engine, warm).run() for flow in flows]
     finally:
         warm.close()
 
@@ -62,6 +70,7 @@ class _Comparison:
     def __init__(self, flow: FlowSettings, engine: EngineSettings, warm: Warm) -> None:
         self._flow = flow
         self._names = FlowPlanner(flow, engine)
+        self._warm = warm
         self._source = warm.client(flow.source_admin)
         self._target = warm.client(flow.target_admin)
         self._found = FlowCompared(flow.flow.name, flow.flow.source, flow.flow.target)
@@ -72,12 +81,16 @@ class _Comparison:
             About.TOPICS: self._topics,
             About.ACLS: self._acls,
             About.QUOTAS: self._quotas,
+            About.GROUPS: self._groups,
         }
-        for about, part in parts.items():
-            try:
-                await part()
-            except (HeliographError, TimeoutError) as error:
-                self._found.troubles.append(f"{about}: {str(error) or 'a cluster did not answer in time'}")
+        try:
+            for about, part in parts.items():
+                try:
+                    await part()
+                except (HeliographError, TimeoutError) as error:
+                    self._found.troubles.append(f"{about}: {str(error) or 'a cluster did not answer in time'}")
+        finally:
+            self._names.close()
         return self._found
 
     async def _topics(self) -> None:
@@ -117,6 +130,36 @@ class _Comparison:
         here, there = await list_quotas(self._source), await list_quotas(self._target)
         self._found.compared[About.QUOTAS] = len(here.keys() | there.keys())
         self._found.differences += compare_quotas(here, there)
+
+    async def _groups(self) -> None:
+        plan = await asyncio.to_thread(self._names.discover)
+        look = await GroupPositions(self._flow, lambda: plan, self._warm, Clock()).look()
+        commits = await ConsumerGroups(self._target).committed(_names(look.placed, is_share=False))
+        starts = await ShareGroups(self._target).committed(_names(look.placed, is_share=True))
+        there = commits.offsets | starts.offsets
+        unknown = dict(look.unread) | commits.refused | starts.refused | starts.unread
+        places = [_place(placed, there.get(placed.group, {})) for placed in look.placed if placed.group not in unknown]
+        self._found.compared[About.GROUPS] = len({place.group for place in places})
+        self._found.differences += compare_groups(places)
+        self._found.troubles += [*look.troubles, *(f"group {name}: {why}" for name, why in sorted(unknown.items()))]
+
+
+def _names(placed: Iterable[Placed], is_share: bool) -> set[str]:
+    return {place.group for place in placed if place.is_share is is_share}
+
+
+def _place(placed: Placed, there: Mapping[Partition, Committed]) -> GroupPlace:
+    at = there.get((placed.remote, placed.partition))
+    pair = placed.pair
+    return GroupPlace(
+        placed.group,
+        f"{placed.remote}-{placed.partition}",
+        placed.committed,
+        pair.downstream if isinstance(pair, Pair) else None,
+        pair.reason if isinstance(pair, NoPair) else "",
+        None if at is None else at.offset,
+        pair.behind if isinstance(pair, Pair) else 0,
+    )
 
 
 def _topics(cluster: Cluster) -> dict[str, Topic]:

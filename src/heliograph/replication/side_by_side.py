@@ -138,6 +138,8 @@ class GroupPlace:
     why_not: str
     """Why there is no place on the target, if there is none."""
     there: int | None
+    behind: int = 0
+    """Source offsets before `committed` that are not copied yet: `expected` is as far as the copy goes."""
 
 
 def compare_groups(places: Collection[GroupPlace]) -> Iterator[Difference]:
@@ -155,4 +157,7 @@ def compare_groups(places: Collection[GroupPlace]) -> Iterator[Difference]:
 
 
 def _expected(place: GroupPlace) -> str:
-    return f"{place.committed}, {place.why_not if place.expected is None else f'which is {place.expected} there'}"
+    if place.expected is None:
+        return f"{place.committed}: {place.why_not}"
+    more = f", {place.behind} not yet copied" if place.behind else ""
+    return f"{place.committed}, which is {place.expected} there{more}"

@@ -46,6 +46,10 @@ class ReplicationPolicy(ABC):
     def is_heartbeats(self, topic: str) -> bool:
         return self.original_topic(topic) == HEARTBEATS
 
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """Where the checkpoints of groups of that cluster lie."""
+        return f"{source_alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
+
     def is_checkpoints(self, topic: str) -> bool:
         return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
 

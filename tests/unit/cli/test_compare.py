@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.cli import compare, main
 from heliograph.cli.compare import lines_of
-from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.operations.side_by_side import FlowCompared
 from heliograph.replication.side_by_side import About, Difference
 
@@ -52,7 +52,7 @@ def test_both_forms_and_the_exit_code(
 ) -> None:
     """What clusters answer is shown on real ones, by tests/integration/test_side_by_side.py."""
 
-    async def found(_: Settings, flows: Iterable[FlowSettings]) -> list[FlowCompared]:
+    async def found(flows: Iterable[FlowSettings], _: EngineSettings) -> list[FlowCompared]:
         return [FlowCompared(flow.flow.name, "A", "B", differences, {"topics": 2}, troubles) for flow in flows]
 
     monkeypatch.setattr(compare, "compare_flows", found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import FlowSettings, JobSettings, Mm2Settings, Settings
+from heliograph.config.flows import FlowSettings, GroupSettings, JobSettings, Mm2Settings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
@@ -88,7 +88,10 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             source_admin=a,
             target_admin=b,
             source_writer=a,
-            jobs=JobSettings(heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3))),
+            jobs=JobSettings(
+                heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3)),
+                groups=GroupSettings(exclude=("console-consumer-.*", "connect-.*", "__.*")),
+            ),
         ),
     )
 

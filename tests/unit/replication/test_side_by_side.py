@@ -119,13 +119,16 @@ def test_groups_differ_where_the_target_does_not_know_them_or_has_them_elsewhere
         GroupPlace("gone", "A.orders-1", 10, None, "not yet copied", None),
         GroupPlace("behind", "A.orders-1", 10, 8, "", 5),
         GroupPlace("behind", "A.orders-0", 10, 8, "", None),
-        GroupPlace("behind", "A.orders-2", 10, None, "not yet copied", 7),
+        GroupPlace("behind", "A.orders-2", 10, None, "never copied", 7),
+        GroupPlace("behind", "A.orders-3", 10, 6, "", 6, behind=4),
+        GroupPlace("behind", "A.orders-4", 10, 6, "", 5, behind=4),
         GroupPlace("one", "A.orders-0", 10, 8, "", None),
     ]
     assert list(compare_groups(places)) == [
         Difference(About.GROUPS, "behind: A.orders-0", "10, which is 8 there", "-"),
         Difference(About.GROUPS, "behind: A.orders-1", "10, which is 8 there", "5"),
-        Difference(About.GROUPS, "behind: A.orders-2", "10, not yet copied", "7"),
+        Difference(About.GROUPS, "behind: A.orders-2", "10: never copied", "7"),
+        Difference(About.GROUPS, "behind: A.orders-4", "10, which is 6 there, 4 not yet copied", "5"),
         Difference(About.GROUPS, "gone", "committed for 2 partitions", "-"),
         Difference(About.GROUPS, "one", "committed for 1 partition", "-"),
     ]
