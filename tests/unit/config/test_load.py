@@ -709,3 +709,18 @@ def test_topics_are_deleted_only_where_it_is_asked_for() -> None:
     assert not flow().jobs.sync_deletes
     settings = flow("A->B.sync.topic.deletes.enabled = true", "sync.topic.deletes.grace.seconds = 60").jobs
     assert (settings.sync_deletes, settings.deletes_grace_s) == (True, 60)
+
+
+def test_groups_are_chosen_and_looked_after_as_the_file_says() -> None:
+    settings = flow(
+        "groups = billing, report-.*",
+        "groups.exclude =",
+        "refresh.groups.enabled = false",
+        "A->B.refresh.groups.interval.seconds = 5",
+        "emit.checkpoints.enabled = false",
+        "emit.checkpoints.interval.seconds = 6",
+        "checkpoints.topic.replication.factor = -1",
+        "sync.group.offsets.enabled = true",
+        "sync.group.offsets.interval.seconds = 7",
+    )
+    assert settings.jobs.groups == GroupSettings(("billing", "report-.*"), (), False, 5, False, 6, -1, True, 7)
