@@ -23,6 +23,7 @@ QUICK = {
     "heartbeats.replication.enabled": "false",
     "emit.heartbeats.enabled": "false",
     "emit.checkpoints.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
 }
 """One broker on each side, no test waits long for what must be waited for, none writes or copies what is not its subject."""
 

@@ -58,5 +58,5 @@ def test_every_topic_that_is_made_is_listed() -> None:
     listed = {row[0] for row in rows_below("On the target of a flow:")}
     made = {topic.name for topic in internal_topics(1)}
     made |= {dead_letter_topic("<remote topic>"), default_topic("<source>"), HEARTBEATS}
-    made |= {DefaultPolicy().checkpoints_topic("<source>")}
+    made |= {DefaultPolicy().checkpoints_topic("<source>"), DefaultPolicy().offset_syncs_topic("<source>")}
     assert listed == {f"`{name}`" for name in made} | {"the remote topics"}

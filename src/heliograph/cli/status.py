@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.group_table import group_table
+from heliograph.cli.group_table import show_groups
 from heliograph.cli.words import ago, count, moment
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
@@ -64,23 +65,34 @@ def _show(console: Console, flow: FlowStatus, now_ms: int, groups: FlowGroups | 
     """Lanes, or groups if these were asked for; then what the jobs say, and the newest events."""
     console.print(headline(flow, now_ms), highlight=False, markup=False)
     if groups is not None:
-        if groups.states:
-            console.print(group_table(groups))
-        for trouble in groups.troubles or (
-            [] if groups.states else ["no group has committed an offset for its topics"]
-        ):
-            console.print(f"  groups: {trouble}", highlight=False, markup=False)
+        show_groups(console, groups)
     elif flow.lanes:
-        console.print(_table(flow.lanes, now_ms))
+        _show_lanes(console, flow.lanes, now_ms)
+    for line in (*_job_lines(flow, now_ms), *_event_lines(flow)):
+        console.print(line, highlight=False, markup=False)
+
+
+def _show_lanes(console: Console, lanes: tuple[LaneStatus, ...], now_ms: int) -> None:
+    console.print(_table(lanes, now_ms))
+    for lane in lanes:
+        if lane.align and lane.differs_since >= 0:
+            about = (
+                f"  {lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
+            )
+            console.print(about, highlight=False, markup=False)
+
+
+def _job_lines(flow: FlowStatus, now_ms: int) -> Iterator[str]:
     for job in flow.jobs:
         if job.get("summary"):
-            console.print(f"  {job['name']}: {job['summary']}", highlight=False, markup=False)
+            yield f"  {job['name']}: {job['summary']}"
         if job["trouble"]:
-            since = ago(now_ms, job["trouble_since_ms"])
-            console.print(f"  {job['name']}: trouble for {since}: {job['trouble']}", highlight=False, markup=False)
+            yield f"  {job['name']}: trouble for {ago(now_ms, job['trouble_since_ms'])}: {job['trouble']}"
+
+
+def _event_lines(flow: FlowStatus) -> Iterator[str]:
     for event in flow.events:
-        about = f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
-        console.print(about, highlight=False, markup=False)
+        yield f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
 
 
 def headline(flow: FlowStatus, now_ms: int) -> str:

@@ -19,8 +19,10 @@ from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import StartFrom
 
+_SYNCS_TOPIC = ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor")
 Entries = Mapping[str, Property]
 
 
@@ -80,11 +82,13 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         throttle_topics=cast("tuple[tuple[str, int], ...]", view.per_topic("topic.<name>.throttle.bytes.per.second")),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
+        align=view.flag("offsets.align"),
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
         jobs=JobSettings(
             heartbeats=_heartbeats(entries, flow),
+            offset_syncs=_offset_syncs(view, writer),
             sync_configs=view.flag("sync.topic.configs.enabled"),
             sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
             sync_deletes=view.flag("sync.topic.deletes.enabled"),
@@ -135,6 +139,33 @@ def _groups(view: View) -> GroupSettings:
         sync=view.flag("sync.group.offsets.enabled"),
         sync_interval_s=view.number("sync.group.offsets.interval.seconds"),
     )
+
+
+def _offset_syncs(view: View, writer: View) -> SyncSettings | None:
+    """A source that must not be written to has no offset-syncs topic: it is the target's, unless the file says otherwise."""
+    if not view.flag("emit.offset-syncs.enabled"):
+        return None
+    return SyncSettings(
+        on_source=view.text("offset-syncs.topic.location") == "source" and not view.flag("source.readonly"),
+        lag_max=view.number("offset.lag.max"),
+        flush_ms=writer.number("offset.flush.interval.ms"),
+        replication_factor=view.number("offset-syncs.topic.replication.factor"),
+    )
+
+
+def offset_sync_faults(entries: Entries, flow: Flow) -> Iterator[str]:
+    """What does not fit together in the options of offset syncs of one flow."""
+    view = View(entries, flow=flow.name)
+    location = view.find("offset-syncs.topic.location")
+    if location.entry is not None and location.text == "source" and view.flag("source.readonly"):
+        yield (
+            f"{flow.name}: {location.entry.name} = source does not go with source.readonly = true: offset syncs would be "
+            "written to the source; write target, or leave it out"
+        )
+    if not view.flag("emit.offset-syncs.enabled"):
+        named = (view.find(name).entry for name in _SYNCS_TOPIC)
+        for entry in (entry for entry in named if entry is not None):
+            yield f"{flow.name}: {entry.name} does not go with emit.offset-syncs.enabled = false: leave one of them out"
 
 
 def _mm2_settings(view: View) -> Mm2Settings:

@@ -23,6 +23,7 @@ LIVE = LIMITS | {
     "fetch_min_bytes",
     "codec",
     "policies",
+    "align",
     "jobs",
 }
 """Of a flow's settings those that a run can change under way. Addresses, logins and names cannot: a lane would go on in another

@@ -12,6 +12,7 @@ from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import From, StartFrom
 
 ClientKeys = tuple[tuple[str, str], ...]
@@ -65,6 +66,8 @@ class FlowSettings:
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
     policies: Policies = field(default_factory=Policies)
+    align: bool = False
+    """Remote partitions of new lanes are filled up to where their sources begin"""
     start_from: StartFrom | None = None
     """None: as `start` says"""
     topic_starts: tuple[tuple[str, StartFrom], ...] = ()
@@ -108,6 +111,7 @@ class JobSettings:
     """What is done around the records, and how often."""
 
     heartbeats: tuple[Pulse, ...] = ()
+    offset_syncs: SyncSettings | None = field(default_factory=SyncSettings)
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
     sync_deletes: bool = False

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from heliograph.config.build import cluster, engine_settings, flow_settings, is_enabled, option_values, security_faults
+from heliograph.config.build import (
+    cluster,
+    engine_settings,
+    flow_settings,
+    is_enabled,
+    offset_sync_faults,
+    option_values,
+    security_faults,
+)
 from heliograph.config.check import Checked, check
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
@@ -78,6 +86,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     yield from _without_codec(checked, flows)
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
+    yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
     yield from _shared_topics(flows)
     yield from _circles(flows)
 

@@ -14,11 +14,13 @@ from heliograph.control.group_offsets import GroupOffsetsJob
 from heliograph.control.group_positions import GroupPositions
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
+from heliograph.control.offset_syncs import OffsetSyncJob, SyncsPlace
 from heliograph.control.planner import FlowPlan
 from heliograph.control.topic_deletes import TopicDeletesJob
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.topic_names import policy_for
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def repeated_jobs(ground: Ground) -> list[Job[Any]]:
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that only make sense while a run goes on."""
-    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_group_jobs(ground)]
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_offset_sync_jobs(ground), *_group_jobs(ground)]
 
 
 def _group_jobs(ground: Ground) -> list[Job[Any]]:
@@ -63,6 +65,20 @@ def _delete_jobs(ground: Ground) -> list[Job[Any]]:
     if not ground.settings.jobs.sync_deletes:
         return []
     return [TopicDeletesJob(ground.settings, ground.plan, ground.warm, ground.clock, ground.tell)]
+
+
+def _offset_sync_jobs(ground: Ground) -> list[Job[Any]]:
+    settings, wanted = ground.settings, ground.settings.jobs.offset_syncs
+    if wanted is None or settings.flow.trial:
+        return []  # a trial runs beside a mirror that writes them already
+    flow = settings.flow
+    policy = policy_for(settings.policy, flow.source, settings.separator, settings.internal_separator_enabled)
+    if wanted.on_source:
+        client, admin, other = ground.warm.client(settings.source_writer), settings.source_admin, flow.target
+    else:
+        client, admin, other = ground.warm.client(settings.target), settings.target_admin, flow.source
+    place = SyncsPlace(policy.offset_syncs_topic(other), client, admin)
+    return [OffsetSyncJob(wanted, place, ground.plan, ground.warm.ledger(settings.target), ground.clock)]
 
 
 def _heartbeat_jobs(ground: Ground) -> list[Job[Any]]:

@@ -19,6 +19,7 @@ from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm, wall_ms
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.replication.alignment import Align, MayNot, NeedNot, alignment, filled_first
 from heliograph.replication.openings import Continue, New, Refused, Start, opening
 from heliograph.replication.starts import NoPlace, Place
 
@@ -87,7 +88,7 @@ async def open_lanes(
                 found_out.entries[lane.id.key] = entry
             case Refused() as no:
                 found_out.refuse(lane, no)
-            case New(previous=previous) as found if found.needs_drain and previous is not None and not lane.compacted:
+            case New(previous=LedgerEntry(filling=False)) as found if found.needs_drain and not lane.compacted:
                 try:
                     new.append((lane, await _exact(plan, warm, lane, found, held)))
                 except HeliographError as error:
@@ -136,13 +137,29 @@ async def _open_new(
             found_out.entries[lane.id.key] = known
     new = [(lane, found) for lane, found in new if lane.id not in written]
     ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
-    wanted = [
-        replace(_claim(plan, lane, found, identity, ends), mm2_offset=_or_none(starting.stored(lane)))
-        for lane, found in new
-    ]
+    wanted = []
+    for lane, found in new:
+        claim = _claim(plan, lane, found, identity, ends)
+        match _alignment(plan, lane, found, claim):
+            case MayNot(reason, what_to_do):
+                found_out.refuse(lane, Refused(reason, EventKind.ALIGNMENT, what_to_do))
+                continue
+            case NeedNot(reason) if reason:
+                found_out.events.append(_event(lane.id, EventKind.ALIGNMENT, reason))
+            case Align():
+                claim = filled_first(claim)
+        wanted.append(replace(claim, mm2_offset=_or_none(starting.stored(lane))))
     won = await open_generations(ledger, wanted, wall_ms())
     found_out.entries |= {lane_id.key: entry for lane_id, entry in won.items()}
     found_out.events += [_begun(lane, found) for lane, found in new if _is_news(found)]
+
+
+def _alignment(plan: FlowPlan, lane: Lane, found: New, claim: LedgerEntry) -> Align | NeedNot | MayNot:
+    """Only of a new lane: one that goes on, or was carried by MirrorMaker 2, has the offsets that it has."""
+    is_new = found.previous is None and found.start is not Start.TAKE_OVER
+    if not plan.settings.align or not (is_new or claim.target_next == 0):
+        return NeedNot()
+    return alignment(lane, claim.source_start, claim.target_next)
 
 
 def _or_none(offset: int | None) -> int:
@@ -190,6 +207,7 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         source_epoch=found.at.leader_epoch if found.at is not None else -1,
         target_next=target_next,
         sequence_next=0,
+        differs_at=-1 if start == target_next else start,
         time_ms=wall_ms(),
     )
 

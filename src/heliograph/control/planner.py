@@ -230,6 +230,7 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         expiration_ms=plan.expiration_ms,
         limits=limits,
         policies=settings.policies,
+        align=settings.align,
         send_buffer_bytes=settings.send_buffer_bytes,
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,

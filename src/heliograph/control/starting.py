@@ -121,7 +121,7 @@ class Starting:
     async def _revised(
         self, lane: Lane, latest: LedgerEntry | None, opening: Opening, ends: Ends, held: bool
     ) -> Opening:
-        if self._settings.flow.trial:
+        if self._settings.flow.trial or (latest is not None and latest.filling):
             return opening
         if latest is None and isinstance(opening, New):
             return await self._first(lane, opening, ends)

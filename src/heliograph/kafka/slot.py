@@ -46,6 +46,8 @@ class FlowRules:
     """The target's producer.id.expiration.ms."""
     limits: ReadLimits = field(default_factory=ReadLimits)
     policies: Policies = field(default_factory=Policies)
+    align: bool = False
+    """New lanes get the offsets of their source."""
     send_buffer_bytes: int = DEFAULT_BUFFERS.send
     codec: int | None = None
     """Copies get this codec; None: batches keep theirs."""

@@ -11,16 +11,19 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from heliograph.errors import HeliographError
+from heliograph.kafka.batch_at import BatchAt
 from heliograph.kafka.log_ends import End
-from heliograph.kafka.ranges import Seen, fetch_once, read_range
+from heliograph.kafka.ranges import Seen, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
 from heliograph.replication.translation import (
+    IN_ABORTED,
+    MARKER,
     Answer,
     Counted,
     Exact,
     Gone,
     Kept,
+    KeptLog,
     NeverCopied,
     NotKnown,
     NotYetCopied,
@@ -34,15 +37,13 @@ from heliograph.replication.translation import (
     position_of,
     window_of,
 )
-from heliograph.wire.aborted import ABORTED, CONTROL, EMPTY
-from heliograph.wire.rebuild import record_at
-from heliograph.wire.record_batch import walk
+from heliograph.wire.aborted import ABORTED, CONTROL
 from heliograph.wire.records import read_records
 
 _FOREIGN = "foreign"
 _REASONS = {
-    CONTROL: "it is a transaction marker",
-    ABORTED: "it belongs to an aborted transaction",
+    CONTROL: MARKER,
+    ABORTED: IN_ABORTED,
     _FOREIGN: "somebody else wrote it into the remote topic",
 }
 _CLEANED = "the {side} has cleaned it away"
@@ -70,8 +71,10 @@ class Translator:
         self.entry = entry
         self.source = source
         self.target = target
+        self._here = BatchAt(source.client, source.log, source.start, source.end)
+        self._there = BatchAt(target.client, target.log, target.start, target.end)
         self._parts: dict[tuple[Window, bool], Part] = {}
-        self._records: dict[tuple[Window, bool], list[Kept]] = {}
+        self._records: dict[tuple[Window, bool], KeptLog] = {}
         self._plain: dict[Window, bool] = {}
 
     async def translate(self, offset: int, reverse: bool = False) -> Answer:
@@ -133,10 +136,11 @@ class Translator:
 
     async def _checked(self, offset: int, moved: int, reverse: bool) -> Answer:
         """Both records must be the same, where both are there."""
-        here, there = self._ends(reverse)
+        _, there = self._ends(reverse)
         if moved < there.start:
             return Gone(_name(not reverse), f"the {_name(not reverse)} begins at {there.start}", there.start)
-        mine, other = await asyncio.gather(_record(here, offset), _record(there, moved))
+        near, far = (self._there, self._here) if reverse else (self._here, self._there)
+        mine, other = await asyncio.gather(near.record(offset), far.record(moved))
         if mine is None or other is None:
             return Exact(moved, is_record=other is not None)
         if mine[1:] != other[1:] or (mine[0] != other[0] and not await self._appends_time()):
@@ -163,7 +167,7 @@ class Translator:
         records were written that the ledger did not learn of.
         """
         identity = self.entry.identity
-        before, after = await asyncio.gather(_batch(self.target, point.target - 1), self._next_of_ours(point.target))
+        before, after = await asyncio.gather(self._there.batch(point.target - 1), self._next_of_ours(point.target))
         if after is None:
             return True
         if point == Point(self.entry.source_start, self.entry.target_start):
@@ -207,7 +211,7 @@ class Translator:
 
     async def _numbers_agree(self, window: Window) -> bool:
         first, last = await asyncio.gather(
-            _batch(self.target, window.begin.target), _batch(self.target, window.end.target - 1)
+            self._there.batch(window.begin.target), self._there.batch(window.end.target - 1)
         )
         if first is None or last is None or not (self._is_ours(first, window) and self._is_ours(last, window)):
             return False
@@ -241,7 +245,7 @@ class Translator:
         part.cleaned |= expected < after and first < after
         return part
 
-    async def kept(self, window: Window, on_target: bool) -> list[Kept]:
+    async def kept(self, window: Window, on_target: bool) -> KeptLog:
         """One side of a window by its records."""
         if (window, on_target) not in self._records:
             end = self.target if on_target else self.source
@@ -260,7 +264,7 @@ class Translator:
                         for record in read_records(seen.data, seen.header)
                         if first <= record.offset < after
                     ]
-            self._records[window, on_target] = found
+            self._records[window, on_target] = KeptLog(found)
         return self._records[window, on_target]
 
     def _may_be_ours(self, seen: Seen, window: Window) -> bool:
@@ -269,7 +273,7 @@ class Translator:
 
     async def _appends_time(self) -> bool:
         """The remote topic puts its own clock in place of timestamps."""
-        last = await _batch(self.target, self.entry.target_next - 1)
+        last = await self._there.batch(self.entry.target_next - 1)
         return last is not None and last.header.is_append_time
 
 
@@ -286,26 +290,3 @@ def _span(window: Window, on_target: bool) -> tuple[int, int]:
 def _digest(*content: object) -> bytes:
     """Records may be large, and a window holds many."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
-
-
-async def _batch(end: End, offset: int) -> Seen | None:
-    """The batch that holds an offset; None if there is none."""
-    if not end.start <= offset < end.end:
-        return None
-    # One byte: a broker gives the first batch whole, however little is asked for.
-    buffer, fetched = await fetch_once(end.client, end.log, offset, committed=False, max_bytes=1)
-    view = memoryview(buffer)
-    for at, header in walk(buffer, fetched.start, fetched.end):
-        if header.base_offset <= offset < header.next_offset:
-            return Seen(header, view[at : at + header.size], EMPTY if header.count == 0 else None)
-    return None
-
-
-async def _record(end: End, offset: int) -> tuple[object, ...] | None:
-    seen = await _batch(end, offset)
-    if seen is None or seen.dropped is not None or seen.header.is_control:
-        return None
-    try:
-        return record_at(seen.data, offset)
-    except HeliographError:
-        return None  # cleaned away

@@ -26,6 +26,8 @@ class EventKind(StrEnum):
     """Somebody else writes into a remote topic: on.foreign.writer."""
     BAD_RECORD = "bad-record"
     """The target refuses a record: on.bad.record."""
+    ALIGNMENT = "alignment"
+    """A lane's offsets are not, or no longer, the same on both sides: offsets.align."""
     GENERATION = "generation"
     """A lane's records are numbered anew for another reason."""
     BATCH_AGAIN = "batch-again"

@@ -99,6 +99,7 @@ class FlowTranslator:
 
     def __init__(self, flow: FlowSettings) -> None:
         self.flow = flow
+        self._policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
         self._warm = Warm()
         self._book = LedgerBook()
         self._lanes: dict[LaneId, Translator] = {}
@@ -137,9 +138,8 @@ class FlowTranslator:
         return self._warm.client(self.flow.target)
 
     def remote_of(self, topic: str) -> str:
-        flow = self.flow
-        policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-        return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
+        flow = self.flow.flow
+        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
 
     def lanes(self) -> list[LaneId]:
         """Every lane of the flow that has a position."""
@@ -220,9 +220,8 @@ class FlowTranslator:
 
     def _syncs_topics(self) -> Iterable[tuple[ClusterClient, str]]:
         """On the source by default, else on the target (offset-syncs.topic.location)."""
-        separator = self.flow.separator if self.flow.internal_separator_enabled else "."
         for client, other in ((self.source, self.flow.flow.target), (self.target, self.flow.flow.source)):
-            yield client, f"mm2-offset-syncs{separator}{other}{separator}internal"
+            yield client, self._policy.offset_syncs_topic(other)
 
 
 def _add_all(store: OffsetSyncStore, records: Iterable[Any]) -> None:

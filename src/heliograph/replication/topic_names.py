@@ -48,6 +48,10 @@ class ReplicationPolicy(ABC):
     def is_checkpoints(self, topic: str) -> bool:
         return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
 
+    def offset_syncs_topic(self, other: str) -> str:
+        """On the source `other` is the target's alias, on the target the source's."""
+        return f"mm2-offset-syncs{self.internal_separator}{other}{self.internal_separator}internal"
+
     def is_mm2_internal(self, topic: str) -> bool:
         ours = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
         return ours or self.is_checkpoints(topic)

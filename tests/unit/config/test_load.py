@@ -14,6 +14,7 @@ from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import EXPECTED
 
 BASE = """\
@@ -377,7 +378,7 @@ def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_inste
     "name",
     [
         "tasks.max",
-        "offset.flush.interval.ms",
+        "offset.flush.timeout.ms",
         "B.status.storage.replication.factor",
         "A->B.producer.override.retries",
         "A.consumer.max.poll.records",
@@ -724,3 +725,32 @@ def test_groups_are_chosen_and_looked_after_as_the_file_says() -> None:
         "sync.group.offsets.interval.seconds = 7",
     )
     assert settings.jobs.groups == GroupSettings(("billing", "report-.*"), (), False, 5, False, 6, -1, True, 7)
+
+
+def test_offset_syncs_have_mirrormaker_2s_options() -> None:
+    assert flow().jobs.offset_syncs == SyncSettings(on_source=True, lag_max=100, flush_ms=60_000, replication_factor=3)
+    assert flow(
+        "offset-syncs.topic.location = target",
+        "A->B.offset.lag.max = 7",
+        "B.offset.flush.interval.ms = 5000",
+        "A.offset.flush.interval.ms = 1",
+        "offset-syncs.topic.replication.factor = 1",
+    ).jobs.offset_syncs == SyncSettings(on_source=False, lag_max=7, flush_ms=5_000, replication_factor=1)
+    assert flow("emit.offset-syncs.enabled = false").jobs.offset_syncs is None
+
+
+def test_a_source_that_must_not_be_written_to_has_its_offset_syncs_on_the_target() -> None:
+    settings = flow("source.readonly = true").jobs.offset_syncs
+    assert settings is not None and not settings.on_source
+    [fault] = faults(BASE + "source.readonly = true\nA->B.offset-syncs.topic.location = source")
+    assert fault.endswith(
+        "A->B: A->B.offset-syncs.topic.location = source does not go with source.readonly = true: offset syncs would be "
+        "written to the source; write target, or leave it out"
+    )
+
+
+def test_a_place_for_offset_syncs_that_are_not_written_is_refused_as_mirrormaker_2_refuses_it() -> None:
+    [fault] = faults(BASE + "emit.offset-syncs.enabled = false\noffset-syncs.topic.replication.factor = 1")
+    assert fault.endswith(
+        "A->B: offset-syncs.topic.replication.factor does not go with emit.offset-syncs.enabled = false: leave one of them out"
+    )

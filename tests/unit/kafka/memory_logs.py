@@ -77,13 +77,9 @@ async def read_range(log: MemoryLog, _: Log, offset: int, end: int, *, committed
             yield Seen(seen.header, seen.data, seen.dropped if committed else None)
 
 
-async def batch_at(end: End, offset: int) -> Seen | None:
-    log = end.client
-    assert isinstance(log, MemoryLog)
-    for seen in log.seen():
-        if log.start <= offset and seen.header.base_offset <= offset < seen.header.next_offset:
-            return Seen(seen.header, seen.data, EMPTY if seen.header.count == 0 else None)
-    return None
+async def fetch_batches(log: MemoryLog, _: Log, offset: int) -> list[Seen]:
+    behind = [seen for seen in log.seen() if seen.header.next_offset > offset]
+    return [Seen(seen.header, seen.data, EMPTY if seen.header.count == 0 else None) for seen in behind[:3]]
 
 
 @dataclass

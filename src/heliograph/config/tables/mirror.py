@@ -24,7 +24,6 @@ DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
 IDENTITY_POLICY = f"{_PACKAGE}.IdentityReplicationPolicy"
 _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
-_NO_SYNCS = "no offset syncs are written"
 _REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
 _CONFIGS_NOT_COPIED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
@@ -108,10 +107,19 @@ SERVED = (
         "4.0.0",
     ),
     Option(
+        "offsets.align",
+        Flag(),
+        "false",
+        "Whether records of a new lane get the same offsets on the target as on the source, until a gap in the source.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
         "source.readonly",
         Flag(),
         "false",
-        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there.",
+        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there, and "
+        "moves offset syncs to the target.",
         FLOW,
         since=OURS,
     ),
@@ -237,17 +245,32 @@ CONNECTORS = (
     ),
     _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
     _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
-    _known("offset-syncs.topic.replication.factor", _FACTOR, "3", "Of the offset-syncs topic.", _NO_SYNCS),
-    _known(
+    _served(
+        "offset-syncs.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new offset-syncs topic; -1: the broker's default.",
+    ),
+    _served(
         "offset-syncs.topic.location",
         Choice(("source", "target")),
         "source",
-        "The cluster that has the offset-syncs topic.",
-        _NO_SYNCS,
+        "The cluster that has the offset-syncs topic. With source.readonly = true it is the target if nothing is said.",
         "3.0.0",
     ),
-    _known("offset.lag.max", Whole(0), "100", "How far an offset sync may be behind.", _NO_SYNCS),
-    _known("emit.offset-syncs.enabled", Flag(), "true", "Write offset syncs.", _NO_SYNCS, "3.9.0"),
+    _served(
+        "offset.lag.max",
+        Whole(0),
+        "100",
+        "A lane's next offset sync is written as soon as its last one is so many target offsets behind; looks are every second.",
+    ),
+    _served(
+        "emit.offset-syncs.enabled",
+        Flag(),
+        "true",
+        "Whether offset syncs are written for MirrorMaker 2's tools.",
+        "3.9.0",
+    ),
     _known("metric.names.formats", Names(("legacy", "new")), "legacy", "Names of metrics.", "no JMX metrics", "4.3.0"),
     _known("task.assigned.partitions", Names(), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew"),
     _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", "groups are not assigned"),
