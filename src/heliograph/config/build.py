@@ -89,18 +89,22 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
-        jobs=JobSettings(
-            heartbeats=_heartbeats(entries, flow),
-            offset_syncs=_offset_syncs(view, writer),
-            sync_configs=view.flag("sync.topic.configs.enabled"),
-            sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
-            sync_acls=view.flag("sync.topic.acls.enabled"),
-            sync_acls_interval_s=view.number("sync.topic.acls.interval.seconds"),
-            sync_acls_scope=view.text("sync.topic.acls.scope"),
-            sync_deletes=view.flag("sync.topic.deletes.enabled"),
-            deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
-            groups=_groups(view),
-        ),
+        jobs=_job_settings(entries, flow, view, writer),
+    )
+
+
+def _job_settings(entries: Entries, flow: Flow, view: View, writer: View) -> JobSettings:
+    return JobSettings(
+        heartbeats=_heartbeats(entries, flow),
+        offset_syncs=_offset_syncs(view, writer),
+        sync_configs=view.flag("sync.topic.configs.enabled"),
+        sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+        sync_acls=view.flag("sync.topic.acls.enabled"),
+        sync_acls_interval_s=view.number("sync.topic.acls.interval.seconds"),
+        sync_acls_scope=view.text("sync.topic.acls.scope"),
+        sync_deletes=view.flag("sync.topic.deletes.enabled"),
+        deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+        groups=_groups(view),
     )
 
 
