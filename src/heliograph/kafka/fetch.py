@@ -32,6 +32,8 @@ from heliograph.wire.fetch_session import FORGOTTEN, FetchSession, TopicKey
 
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
+_JOINING_SECONDS = 0.2
+_JOINING_WAIT_MS = 20
 _SMALLEST_READ = 1 << 20
 _ANY = 1 << 62
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
@@ -124,6 +126,8 @@ class SourceReader:
         self._polled: dict[LaneRun, int] = {}
         """The lanes of the request on its way, and from which offset each was asked for."""
         self._interrupted = False
+        self._interrupting: asyncio.TimerHandle | None = None
+        self._joined = 0.0
         self.throttle = Throttle(time.monotonic)
         """The slot's; by itself a reader has no limit."""
 
@@ -142,14 +146,16 @@ class SourceReader:
         self._by_id[(topic_id, partition)] = run
         self._keys[run] = key
         self._changed.set()
+        self._joined = time.monotonic()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
-        else:
-            asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
+        elif self._interrupting is None:
+            self._interrupting = asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
 
     def _interrupt(self) -> None:
         """A lane joined while a long poll sleeps that is not for it, or not for where it is now: end that poll, or the lane
-        would wait for its end."""
+        would wait for its end. Polls are short for a while then, because lanes join in swarms."""
+        self._interrupting = None
         connection = self._connection
         asleep = connection is not None and not connection.closed and not connection.is_receiving and self._polled
         answered = all(self._polled.get(run) == run.fetch_offset for run in self._lanes.values())
@@ -176,6 +182,8 @@ class SourceReader:
         return self._limits.buffers.receive, connection.granted().receive
 
     async def close(self) -> None:
+        if self._interrupting is not None:
+            self._interrupting.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -214,6 +222,8 @@ class SourceReader:
         connection = await self._logged_in()
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
+        if time.monotonic() - self._joined < _JOINING_SECONDS:
+            wait_ms = min(wait_ms, _JOINING_WAIT_MS)
         if len(allowed) < len(wanting):
             wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
         self._polled = {run: run.fetch_offset for run in wanting}
