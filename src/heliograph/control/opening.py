@@ -224,22 +224,21 @@ async def _written_by(warm: Warm, plan: FlowPlan, producer_id: int, lanes: list[
             by_node.setdefault(leader.node, []).append(lane)
     found: set[LaneId] = set()
     for node, here in by_node.items():
-        states = await client.producers(node, [(lane.remote_topic, lane.id.partition) for lane in here])
-        for lane in here:
-            state = states.get((lane.remote_topic, lane.id.partition))
+        names = [(lane.remote_topic, lane.id.partition) for lane in here]
+        states = await client.producers(node, names)
+        starts = await client.offsets(node, names, EARLIEST)
+        ends = await client.offsets(node, names, LATEST)
+        for lane, name in zip(here, names, strict=True):
+            state = states.get(name)
             remembered = isinstance(state, Mapping) and producer_id in state
-            if remembered or await _ends_with(client, node, lane, producer_id):
+            has_records = ends.get(name, 0) > starts.get(name, 0)
+            if remembered or (has_records and await _ends_with(client, node, lane, producer_id, ends[name])):
                 found.add(lane.id)
     return found
 
 
-async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int) -> bool:
+async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int, end: int) -> bool:
     """The remote partition's last batch is of this producer, whom its leader may have forgotten."""
-    name = (lane.remote_topic, lane.id.partition)
-    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
-    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
-    if end <= start:
-        return False
     log = Log(lane.remote_topic, lane.target_topic_id, lane.id.partition, node)
     async for seen in read_range(client, log, end - 1, end, committed=False):
         if seen.header.producer_id == producer_id:

@@ -179,10 +179,9 @@ class FlowPlanner:
 
     def apply(self, plan: FlowPlan) -> FlowPlan:
         """Make what is missing on the target and look again."""
+        self._target.create_all([action for action in plan.actions if isinstance(action, CreateTopic)])
         for action in plan.actions:
-            if isinstance(action, CreateTopic):
-                self._target.create(action)
-            elif isinstance(action, AddPartitions):
+            if isinstance(action, AddPartitions):
                 self._target.add_partitions(action)
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
         if not plan.topics:

@@ -302,6 +302,7 @@ class LaneLife:
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", now_ms())
         self.released = True
+        self.slot.ended.append(run.lane.id.key)
 
     def now_ms(self) -> int:
         return now_ms()

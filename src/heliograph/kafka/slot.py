@@ -117,6 +117,8 @@ class Slot:
         self.memory = Memory(plan.settings.memory_bytes)
         self.throttle = Throttle(time.monotonic, dict(rate for rules in plan.flows.values() for rate in rules.throttle))
         self.lives: dict[str, LaneLife] = {}
+        self.ended: list[str] = []
+        """Lanes that ended, until the task has told the driver."""
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -191,7 +193,7 @@ class Slot:
                 await target.connection(node)
 
     async def _finish_lanes(self) -> None:
-        while True:
+        while self.plan.until:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             for life in self.lives.values():
                 if life.run.state is LaneState.FOLLOWING and life.run.is_finished():
