@@ -114,6 +114,10 @@ class JobSettings:
     offset_syncs: SyncSettings | None = field(default_factory=SyncSettings)
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
+    sync_acls: bool = True
+    sync_acls_interval_s: int = 600
+    sync_acls_scope: str = "mirrormaker"
+    """`mirrormaker` or `full`"""
     sync_deletes: bool = False
     deletes_grace_s: int = 86_400
     groups: GroupSettings = field(default_factory=lambda: GroupSettings())

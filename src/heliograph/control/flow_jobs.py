@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
+from heliograph.control.acl_sync import AclSyncJob
 from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.config_sync import ConfigSyncJob
@@ -15,7 +16,7 @@ from heliograph.control.group_positions import GroupPositions
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
 from heliograph.control.offset_syncs import OffsetSyncJob, SyncsPlace
-from heliograph.control.planner import FlowPlan
+from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.topic_deletes import TopicDeletesJob
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
@@ -29,6 +30,7 @@ class Ground:
 
     settings: FlowSettings
     plan: Callable[[], FlowPlan | None]
+    planner: FlowPlanner
     warm: Warm
     clock: Clock
     look_again: Callable[[], None]
@@ -37,10 +39,20 @@ class Ground:
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that bring something in step: also a run that ends by itself does them, once."""
+    return [*_config_jobs(ground), *_acl_jobs(ground)]
+
+
+def _config_jobs(ground: Ground) -> list[Job[Any]]:
     if not ground.settings.jobs.sync_configs:
         return []
     ledger = ground.warm.ledger(ground.settings.target)
     return [ConfigSyncJob(ground.settings, ground.plan, ledger, ground.clock, ground.look_again)]
+
+
+def _acl_jobs(ground: Ground) -> list[Job[Any]]:
+    if not ground.settings.jobs.sync_acls or ground.settings.flow.trial:
+        return []  # who may read a mirror need not read its trial
+    return [AclSyncJob(ground.settings, ground.plan, ground.planner, ground.warm, ground.clock)]
 
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:

@@ -243,8 +243,22 @@ CONNECTORS = (
         FLOW,
         since=OURS,
     ),
-    _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
-    _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
+    _served(
+        "sync.topic.acls.enabled",
+        Flag(),
+        "true",
+        "Whether ACLs of source topics are added to their remote topics: all but ALLOW WRITE, and READ for ALLOW ALL.",
+    ),
+    _served("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often ACLs are compared."),
+    Option(
+        "sync.topic.acls.scope",
+        Choice(("mirrormaker", "full")),
+        "mirrormaker",
+        "mirrormaker: ACLs of literal topic names, and none is ever removed. full: prefixes, the wildcard and groups too, and what "
+        "was copied is removed again when the source no longer has it.",
+        FLOW,
+        since=OURS,
+    ),
     _served(
         "offset-syncs.topic.replication.factor",
         _FACTOR,
