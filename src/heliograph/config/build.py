@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, GroupSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.properties import Property
@@ -41,8 +41,11 @@ def _security_keys(view: View, forms: Sequence[str]) -> dict[str, str]:
 
 def security_faults(entries: Entries, flow: Flow) -> Iterator[str]:
     """What does not fit together in the keys of the connections of one flow, each fault once."""
-    for alias, form in ((flow.source, READER), (flow.target, WRITER)):
-        view = View(entries, cluster=alias, flow=flow.name)
+    ends = [(flow.source, flow, READER), (flow.target, flow, WRITER)]
+    if any(pulse.target == flow.source for pulse in _heartbeats(entries, flow)):
+        ends.append((flow.source, Flow(flow.target, flow.source), WRITER))
+    for alias, pair, form in ends:
+        view = View(entries, cluster=alias, flow=pair.name)
         found = (fault for forms in (form, CONTROL) for fault in read_security(_security_keys(view, forms))[1])
         yield from (f"cluster {alias}: {fault}" for fault in dict.fromkeys(found))
 
@@ -86,14 +89,22 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
-        jobs=JobSettings(
-            heartbeats=_heartbeats(entries, flow),
-            offset_syncs=_offset_syncs(view, writer),
-            sync_configs=view.flag("sync.topic.configs.enabled"),
-            sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
-            sync_deletes=view.flag("sync.topic.deletes.enabled"),
-            deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
-        ),
+        jobs=_job_settings(entries, flow, view, writer),
+    )
+
+
+def _job_settings(entries: Entries, flow: Flow, view: View, writer: View) -> JobSettings:
+    return JobSettings(
+        heartbeats=_heartbeats(entries, flow),
+        offset_syncs=_offset_syncs(view, writer),
+        sync_configs=view.flag("sync.topic.configs.enabled"),
+        sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+        sync_acls=view.flag("sync.topic.acls.enabled"),
+        sync_acls_interval_s=view.number("sync.topic.acls.interval.seconds"),
+        sync_acls_scope=view.text("sync.topic.acls.scope"),
+        sync_deletes=view.flag("sync.topic.deletes.enabled"),
+        deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+        groups=_groups(view),
     )
 
 
@@ -151,6 +162,20 @@ def offset_sync_faults(entries: Entries, flow: Flow) -> Iterator[str]:
         named = (view.find(name).entry for name in _SYNCS_TOPIC)
         for entry in (entry for entry in named if entry is not None):
             yield f"{flow.name}: {entry.name} does not go with emit.offset-syncs.enabled = false: leave one of them out"
+
+
+def _groups(view: View) -> GroupSettings:
+    return GroupSettings(
+        include=view.names("groups"),
+        exclude=view.names("groups.exclude"),
+        refresh=view.flag("refresh.groups.enabled"),
+        refresh_interval_s=view.number("refresh.groups.interval.seconds"),
+        checkpoints=view.flag("emit.checkpoints.enabled"),
+        checkpoints_interval_s=view.number("emit.checkpoints.interval.seconds"),
+        checkpoints_replication_factor=view.number("checkpoints.topic.replication.factor"),
+        sync=view.flag("sync.group.offsets.enabled"),
+        sync_interval_s=view.number("sync.group.offsets.interval.seconds"),
+    )
 
 
 def _mm2_settings(view: View) -> Mm2Settings:

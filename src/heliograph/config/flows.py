@@ -91,6 +91,22 @@ class Mm2Settings:
 
 
 @dataclass(frozen=True)
+class GroupSettings:
+    """Which consumer groups of the source are looked at, and what is made of their offsets."""
+
+    include: tuple[str, ...] = (".*",)
+    exclude: tuple[str, ...] = ()
+    refresh: bool = True
+    refresh_interval_s: int = 600
+    checkpoints: bool = True
+    checkpoints_interval_s: int = 60
+    checkpoints_replication_factor: int = 3
+    """-1: the broker's default"""
+    sync: bool = False
+    sync_interval_s: int = 60
+
+
+@dataclass(frozen=True)
 class JobSettings:
     """What is done around the records, and how often."""
 
@@ -98,8 +114,13 @@ class JobSettings:
     offset_syncs: SyncSettings | None = field(default_factory=SyncSettings)
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
+    sync_acls: bool = True
+    sync_acls_interval_s: int = 600
+    sync_acls_scope: str = "mirrormaker"
+    """`mirrormaker` or `full`"""
     sync_deletes: bool = False
     deletes_grace_s: int = 86_400
+    groups: GroupSettings = field(default_factory=lambda: GroupSettings())
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ replication.factor = {replication_factor}
 heartbeats.topic.replication.factor = {replication_factor}
 offset-syncs.topic.replication.factor = {replication_factor}
 
+# The same for the checkpoints topic on the target: where the source's consumer groups go on there.
+checkpoints.topic.replication.factor = {replication_factor}
+
 # Where a topic begins that was never copied: earliest or latest.
 #{source_alias}.consumer.auto.offset.reset = earliest
 

@@ -38,6 +38,7 @@ _RETRY_PAUSE_S = 0.1
 _UNKNOWN_TOPIC_PATIENCE_S = 2.0
 """A new topic is not known to all brokers at once; a topic that is still unknown after this does not exist."""
 _CONFIG_RESOURCES_PER_REQUEST = 500
+_TOPICS_PER_REQUEST = 100
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE, _INVALID_TOPIC = 3, 5, 17
 _TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
@@ -130,24 +131,35 @@ class ClusterAdmin:
 
         `option` is the one that chose the replication factor: the error names it.
         """
-        wish = {
-            action.name: {
-                "num_partitions": action.partitions,
-                "replication_factor": action.replication_factor,
-                "configs": dict(action.configs),
-            }
-        }
         doing = f"create topic '{action.name}'"
         try:
-            self._call(doing, lambda client: _check_created(client.create_topics(wish, raise_errors=False)))
+            self._call(doing, lambda client: _check_created(client.create_topics(_wish([action]), raise_errors=False)))
         except BrokerRefused as refusal:
             if refusal.code == _TOPIC_EXISTS:
                 return False
             if refusal.code == _INVALID_REPLICATION_FACTOR:
                 raise self._too_few_brokers(action, option) from refusal
             raise
-        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.partitions))
+        self._wait_for_leaders(doing, [action])
         return True
+
+    def create_all(self, actions: Sequence[CreateTopic]) -> None:
+        """As `create`, many in a request. What is refused is tried alone once more, which says why; the rest is made."""
+        refused: list[CreateTopic] = []
+        for first in range(0, len(actions), _TOPICS_PER_REQUEST):
+            part = actions[first : first + _TOPICS_PER_REQUEST]
+            doing = f"create {len(part)} topics, the first '{part[0].name}'"
+            answer = self._call(doing, lambda client, part=part: client.create_topics(_wish(part), raise_errors=False))  # type: ignore[misc]
+            failed = {row["name"] for row in answer["topics"] if row["error_code"]}
+            refused += [action for action in part if action.name in failed]
+            self._wait_for_leaders(doing, [action for action in part if action.name not in failed])
+        for action in refused:
+            self.create(action)
+
+    def _wait_for_leaders(self, doing: str, actions: Sequence[CreateTopic]) -> None:
+        wanted = {action.name: action.partitions for action in actions}
+        if wanted:
+            self._call(f"{doing}, wait for leaders", partial(_check_ready, wanted=wanted))
 
     def add_partitions(self, action: AddPartitions) -> bool:
         """Grow a topic and wait until it can be used; False if it had that many already."""
@@ -160,7 +172,7 @@ class ClusterAdmin:
             if refusal.code == _INVALID_PARTITIONS and self._partitions(action.name) >= action.want:
                 return False
             raise
-        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.want))
+        self._call(f"{doing}, wait for leaders", partial(_check_ready, wanted={action.name: action.want}))
         return True
 
     def ends(self, partitions: Iterable[Partition], isolation: str = "read_committed") -> dict[Partition, int]:
@@ -367,11 +379,26 @@ def _check_grown(answer: Any) -> None:
             raise foreign.for_code(result.error_code)(result.error_message or result.name)
 
 
-def _check_ready(client: KafkaAdminClient, name: str, count: int) -> None:
+def _check_ready(client: KafkaAdminClient, wanted: Mapping[str, int]) -> None:
     """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
-    partitions = [part for row in _described_topics(client, [name]) for part in row["partitions"]]
-    if len([part for part in partitions if part["leader_id"] >= 0]) < count:
-        raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")
+    led = {
+        row["name"]: sum(1 for part in row["partitions"] if part["leader_id"] >= 0)
+        for row in _described_topics(client, list(wanted))
+    }
+    for name, count in wanted.items():
+        if led.get(name, 0) < count:
+            raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")
+
+
+def _wish(actions: Sequence[CreateTopic]) -> dict[str, dict[str, Any]]:
+    return {
+        action.name: {
+            "num_partitions": action.partitions,
+            "replication_factor": action.replication_factor,
+            "configs": dict(action.configs),
+        }
+        for action in actions
+    }
 
 
 def _is_answer(error: Exception) -> bool:

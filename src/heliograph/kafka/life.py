@@ -302,6 +302,7 @@ class LaneLife:
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", now_ms())
         self.released = True
+        self.slot.ended.append(run.lane.id.key)
 
     def now_ms(self) -> int:
         return now_ms()
@@ -349,4 +350,5 @@ def _is_of(entry: LedgerEntry, lane: Lane) -> bool:
 
 
 def now_ms() -> int:
+    """The wall clock, as Kafka's timestamps have it."""
     return time.time_ns() // 1_000_000

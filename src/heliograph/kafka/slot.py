@@ -23,7 +23,7 @@ from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import Ledger
-from heliograph.kafka.life import LaneLife
+from heliograph.kafka.life import LaneLife, now_ms
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
@@ -83,11 +83,6 @@ class SlotPlan:
     settings: SlotSettings
 
 
-def wall_ms() -> int:
-    """Kafka's timestamps are wall-clock milliseconds; durations are measured on the loop's own clock."""
-    return time.time_ns() // 1_000_000
-
-
 class Warm:
     """What a worker process keeps from epoch to epoch: a client per cluster, a ledger view per target."""
 
@@ -122,6 +117,8 @@ class Slot:
         self.memory = Memory(plan.settings.memory_bytes)
         self.throttle = Throttle(time.monotonic, dict(rate for rules in plan.flows.values() for rate in rules.throttle))
         self.lives: dict[str, LaneLife] = {}
+        self.ended: list[str] = []
+        """Lanes that ended, until the task has told the driver."""
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -196,7 +193,7 @@ class Slot:
                 await target.connection(node)
 
     async def _finish_lanes(self) -> None:
-        while True:
+        while self.plan.until:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             for life in self.lives.values():
                 if life.run.state is LaneState.FOLLOWING and life.run.is_finished():
@@ -241,7 +238,7 @@ class Slot:
         if key not in self._writers:
             client = self.warm.client(self.plan.clusters[rules.target])
             self._writers[key] = TargetWriter(
-                client, node, wall_ms, self.plan.settings.request_timeout_ms, self._wake_readers
+                client, node, now_ms, self.plan.settings.request_timeout_ms, self._wake_readers
             )
             self._writers[key].buffers = Buffers(send=rules.send_buffer_bytes)
         return self._writers[key]
@@ -285,7 +282,7 @@ async def name_open_transactions(slot: Slot) -> None:
         if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
             held.setdefault((slot.plan.flows[run.lane.id.flow].source, run.start.source_node), []).append(run)
         elif run.reason:
-            run.become(LaneState.FOLLOWING, "", wall_ms())
+            run.become(LaneState.FOLLOWING, "", now_ms())
     for (alias, node), runs in held.items():
         client = slot.warm.client(slot.plan.clusters[alias])
         names = [(run.lane.id.topic, run.lane.id.partition) for run in runs]
@@ -294,7 +291,7 @@ async def name_open_transactions(slot: Slot) -> None:
         except HeliographError:
             continue
         for run, name in zip(runs, names, strict=True):
-            run.become(LaneState.FOLLOWING, _held_back(found.get(name)), wall_ms())
+            run.become(LaneState.FOLLOWING, _held_back(found.get(name)), now_ms())
 
 
 def _held_back(producers: object) -> str:

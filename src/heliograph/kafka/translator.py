@@ -11,12 +11,10 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from heliograph.errors import BrokerRefused, SetupError
 from heliograph.kafka.batch_at import BatchAt
-from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
-from heliograph.kafka.ranges import Log, Seen, read_range
+from heliograph.kafka.log_ends import End
+from heliograph.kafka.ranges import Seen, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
-from heliograph.replication.openings import is_another
 from heliograph.replication.translation import (
     IN_ABORTED,
     MARKER,
@@ -42,7 +40,6 @@ from heliograph.replication.translation import (
 from heliograph.wire.aborted import ABORTED, CONTROL
 from heliograph.wire.records import read_records
 
-_MISSING = {3, 100}
 _FOREIGN = "foreign"
 _REASONS = {
     CONTROL: MARKER,
@@ -51,16 +48,6 @@ _REASONS = {
 }
 _CLEANED = "the {side} has cleaned it away"
 SOURCE, TARGET = "source", "target"
-
-
-@dataclass(frozen=True)
-class End:
-    """One end of the lane: who has it, under which name, and the span of its log."""
-
-    client: ClusterClient
-    log: Log
-    start: int
-    end: int
 
 
 @dataclass
@@ -75,25 +62,6 @@ class Part:
 
     def why_left_out(self, offset: int) -> str:
         return next((reason for first, after, reason in self.left_out if first <= offset < after), "")
-
-
-async def end_of(client: ClusterClient, topic: str, partition: int, known_id: str) -> End:
-    """One end as it is now; SetupError where the topic is missing, is another one, or has no such partition."""
-    where = f"cluster {client.cluster.alias}, {topic}"
-    view = (await client.metadata([topic]))[topic]
-    if view.error in _MISSING:
-        raise SetupError(f"{where}: the topic does not exist")
-    if view.error:
-        raise BrokerRefused(view.error, where)
-    if partition not in view.leaders:
-        raise SetupError(f"{where}: it has partitions 0 to {len(view.leaders) - 1}, there is no partition {partition}")
-    if is_another(known_id, view.topic_id):
-        raise SetupError(f"{where}: the topic was deleted and created again since it was copied")
-    node, name = view.leaders[partition].node, (topic, partition)
-    start, end = await asyncio.gather(client.offsets(node, [name], EARLIEST), client.offsets(node, [name], LATEST))
-    if name not in start or name not in end:
-        raise BrokerRefused(6, where)
-    return End(client, Log(topic, view.topic_id, partition, node), start[name], end[name])
 
 
 class Translator:

@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from heliograph.cli.main import main
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.log_ends import end_of
 from heliograph.kafka.slot import Warm
-from heliograph.kafka.translator import Translator, end_of
+from heliograph.kafka.translator import Translator
 from heliograph.model.clusters import Cluster
 from heliograph.replication.translation import (
     Answer,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import FlowSettings, JobSettings, Mm2Settings, Settings
+from heliograph.config.flows import FlowSettings, GroupSettings, JobSettings, Mm2Settings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
@@ -88,7 +88,10 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             source_admin=a,
             target_admin=b,
             source_writer=a,
-            jobs=JobSettings(heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3))),
+            jobs=JobSettings(
+                heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3)),
+                groups=GroupSettings(exclude=("console-consumer-.*", "connect-.*", "__.*")),
+            ),
         ),
     )
 
@@ -255,6 +258,13 @@ def test_keys_that_do_not_fit_together_are_faults_of_the_cluster_each_once() -> 
     )
 
 
+def test_keys_of_what_writes_heartbeats_to_the_source_are_looked_at_where_it_does() -> None:
+    text = BASE + "B->A.producer.override.security.protocol = SASL_SSL\nB->A.producer.override.sasl.mechanism = PLAIN\n"
+    needed = "sasl.mechanism = PLAIN needs username and password in sasl.jaas.config, which is not set"
+    assert faults(text) == (f"mm2.properties: cluster A: {needed}",)
+    assert load(text + "A->B.source.readonly = true", "mm2.properties").flows
+
+
 def test_a_login_that_cannot_be_read_is_one_fault_without_its_text() -> None:
     text = BASE + "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\nA.sasl.jaas.config = s3cret"
     assert faults(text) == (
@@ -360,8 +370,8 @@ def test_a_value_from_a_provider_that_is_wrong_is_not_repeated() -> None:
 
 
 def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_instead() -> None:
-    assert loaded("A->B.sync.topic.acls.enabled = true").warnings == (
-        "mm2.properties:5: A->B.sync.topic.acls.enabled is not served in this version: no ACLs are copied",
+    assert loaded("A->B.admin.timeout.ms = 1").warnings == (
+        "mm2.properties:5: A->B.admin.timeout.ms is not served in this version: request.timeout.ms limits each",
     )
     assert loaded("B.producer.batch.size = 1").warnings == (
         (

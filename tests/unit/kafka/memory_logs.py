@@ -7,8 +7,8 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
+from heliograph.kafka.log_ends import End
 from heliograph.kafka.ranges import Log, Seen
-from heliograph.kafka.translator import End
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.anchors import Anchor, keep_anchor, over_a_jump
 from heliograph.wire.aborted import ABORTED, CONTROL, EMPTY

@@ -24,8 +24,6 @@ DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
 IDENTITY_POLICY = f"{_PACKAGE}.IdentityReplicationPolicy"
 _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
-_NO_CHECKPOINTS = "no checkpoints are written"
-_NO_GROUPS = "no group offsets are translated"
 _REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
 _CONFIGS_NOT_COPIED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
@@ -245,8 +243,22 @@ CONNECTORS = (
         FLOW,
         since=OURS,
     ),
-    _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
-    _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
+    _served(
+        "sync.topic.acls.enabled",
+        Flag(),
+        "true",
+        "Whether ACLs of source topics are added to their remote topics: all but ALLOW WRITE, and READ for ALLOW ALL.",
+    ),
+    _served("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often ACLs are compared."),
+    Option(
+        "sync.topic.acls.scope",
+        Choice(("mirrormaker", "full")),
+        "mirrormaker",
+        "mirrormaker: ACLs of literal topic names, and none is ever removed. full: prefixes, the wildcard and groups too, and what "
+        "was copied is removed again when the source no longer has it.",
+        FLOW,
+        since=OURS,
+    ),
     _served(
         "offset-syncs.topic.replication.factor",
         _FACTOR,
@@ -275,27 +287,51 @@ CONNECTORS = (
     ),
     _known("metric.names.formats", Names(("legacy", "new")), "legacy", "Names of metrics.", "no JMX metrics", "4.3.0"),
     _known("task.assigned.partitions", Names(), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew"),
-    _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", _NO_GROUPS),
+    _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", "groups are not assigned"),
     _known("task.index", Whole(0), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew", "3.5.0"),
-    _known("groups", Regexes(), ".*", "Consumer groups to translate.", _NO_GROUPS),
-    _known(
+    _served(
+        "groups",
+        Regexes(),
+        ".*",
+        "Consumer groups of the source to look after: names or Java regular expressions that match the whole name.",
+    ),
+    _served(
         "groups.exclude",
         Regexes(),
         "console-consumer-.*, connect-.*, __.*",
-        "Groups not to translate.",
-        _NO_GROUPS,
+        "Groups not to look after; wins over groups.",
         "2.7.0",
     ),
-    _known("group.filter.class", ClassName(), f"{_PACKAGE}.DefaultGroupFilter", "How groups are chosen.", _NO_GROUPS),
-    _known("refresh.groups.enabled", Flag(), "true", "Look for new groups.", _NO_GROUPS),
-    _known("refresh.groups.interval.seconds", _SECONDS, "600", "How often.", _NO_GROUPS),
-    _known("emit.checkpoints.enabled", Flag(), "true", "Write checkpoints.", _NO_CHECKPOINTS),
-    _known("emit.checkpoints.interval.seconds", _SECONDS, "60", "How often.", _NO_CHECKPOINTS),
-    _known(
-        "sync.group.offsets.enabled", Flag(), "false", "Commit translated offsets on the target.", _NO_GROUPS, "2.7.0"
+    _served(
+        "group.filter.class",
+        ClassName((f"{_PACKAGE}.DefaultGroupFilter",)),
+        f"{_PACKAGE}.DefaultGroupFilter",
+        "How groups are chosen.",
     ),
-    _known("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often.", _NO_GROUPS, "2.7.0"),
-    _known("checkpoints.topic.replication.factor", _FACTOR, "3", "Of the checkpoints topic.", _NO_CHECKPOINTS),
+    _served("refresh.groups.enabled", Flag(), "true", "Whether new groups are looked for."),
+    _served("refresh.groups.interval.seconds", _SECONDS, "600", "How often new groups are looked for."),
+    _served(
+        "emit.checkpoints.enabled",
+        Flag(),
+        "true",
+        "Whether checkpoints are written: where the source's groups go on, on the target.",
+    ),
+    _served("emit.checkpoints.interval.seconds", _SECONDS, "60", "How often checkpoints are written."),
+    _served(
+        "sync.group.offsets.enabled",
+        Flag(),
+        "false",
+        "Whether offsets of the source's groups are set on the target, exactly. Never for a group with members there; back only "
+        "with the group, and only what was set so.",
+        "2.7.0",
+    ),
+    _served("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often they are set.", "2.7.0"),
+    _served(
+        "checkpoints.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new checkpoints topic; -1: the broker's default.",
+    ),
     _served(
         "emit.heartbeats.enabled",
         Flag(),
