@@ -19,6 +19,7 @@ from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
+from heliograph.replication.renames import TOPIC, Renames
 from heliograph.replication.starts import StartFrom
 
 Entries = Mapping[str, Property]
@@ -59,7 +60,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         enabled=True,
         topics=view.names("topics"),
         topics_exclude=view.names("topics.exclude"),
-        policy="identity" if view.text("replication.policy.class") == IDENTITY_POLICY else "default",
+        policy=_policy_kind(view),
         separator=view.text("replication.policy.separator"),
         internal_separator_enabled=view.flag("replication.policy.internal.topic.separator.enabled"),
         replication_factor=view.number("replication.factor"),
@@ -91,6 +92,24 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
             deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
         ),
     )
+
+
+def _policy_kind(view: View) -> str:
+    """A format that keeps names is what the other policy does."""
+    keeps_names = view.text("replication.policy.class") == IDENTITY_POLICY or view.text("topic.rename.format") == TOPIC
+    return "identity" if keeps_names else "default"
+
+
+def routes(entries: Entries, flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
+    """The flows, each with the names that all of them give."""
+    renames = [(settings.flow, _renames(View(entries, flow=settings.flow.name))) for settings in flows]
+    found = tuple(route for route in renames if route[1])
+    return tuple(replace(settings, routes=found) for settings in flows)
+
+
+def _renames(view: View) -> Renames:
+    form = view.text("topic.rename.format")
+    return Renames(view.pairs("topic.rename.pairs"), view.rewrite("topic.rename.regex"), "" if form == TOPIC else form)
 
 
 def is_enabled(entries: Entries, flow: Flow) -> bool:

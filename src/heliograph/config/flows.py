@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from heliograph.config.option import Option
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.naming import RenamingPolicy, Route
 from heliograph.replication.starts import From, StartFrom
+from heliograph.replication.topic_names import ReplicationPolicy, policy_for
 
 ClientKeys = tuple[tuple[str, str], ...]
 
@@ -71,6 +74,22 @@ class FlowSettings:
     """Topics with a start of their own, sorted."""
     mm2: Mm2Settings = field(default_factory=lambda: Mm2Settings())
     jobs: JobSettings = field(default_factory=lambda: JobSettings())
+    routes: tuple[Route, ...] = ()
+    """All flows of the file that have names of their own (topic.rename.*): a name must be known on its whole way."""
+
+    @cached_property
+    def naming(self) -> ReplicationPolicy:
+        """How this flow calls its remote topics."""
+        base = policy_for(self.policy, self.flow.source, self.separator, self.internal_separator_enabled)
+        return RenamingPolicy(base, self.flow, self.routes) if self.routes else base
+
+    def remote_name(self, topic: str) -> str:
+        """A source topic's name on the target. A trial's remote topics have its prefix in front."""
+        return self.flow.trial + self.naming.format_remote_topic(self.flow.source, topic)
+
+    def refusal(self, topic: str) -> str:
+        """Why a source topic cannot be copied under its remote name; empty if it can."""
+        return self.naming.refusal(self.flow.source, topic)
 
     def start_of(self, topic: str) -> StartFrom:
         return dict(self.topic_starts).get(topic) or self.start_from or StartFrom(From(self.start))

@@ -7,6 +7,7 @@ Knows nothing of options or files.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -175,6 +176,18 @@ class Regexes:
         except ConfigError as error:
             raise ValueError(f"{self.expected}; {'; '.join(error.faults)}") from error
         return elements
+
+
+@dataclass(frozen=True)
+class Read:
+    """Text that a decision reads by itself; what it says of a bad one is the end of the sentence."""
+
+    read: Callable[[str], object]
+    expected: str
+    word: str
+
+    def parse(self, text: str) -> object:
+        return self.read(text.strip())
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from heliograph.config.option import Option
-from heliograph.config.tables import clients, engine, mirror, workers
+from heliograph.config.tables import clients, engine, mirror, names, workers
 
 GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
         "Clusters, flows and topics": mirror.SERVED,
+        "Names of remote topics": names.ROWS,
         "Limits": engine.LIMIT_ROWS,
         "The engine": engine.ROWS,
         "Connections that write": clients.WRITER_ROWS,

@@ -13,6 +13,7 @@ from typing import cast
 from heliograph.config.option import Option
 from heliograph.config.options import BY_NAME
 from heliograph.config.properties import Property
+from heliograph.replication.renames import Pair, Rewrite
 from heliograph.replication.starts import StartFrom
 
 
@@ -62,6 +63,12 @@ class View:
 
     def names(self, name: str) -> tuple[str, ...]:
         return cast("tuple[str, ...]", self._typed(name))
+
+    def pairs(self, name: str) -> tuple[Pair, ...]:
+        return cast("tuple[Pair, ...]", self._typed(name))
+
+    def rewrite(self, name: str) -> Rewrite | None:
+        return cast("Rewrite | None", self._typed(name))
 
     def start(self, name: str) -> StartFrom | None:
         return cast("StartFrom | None", self._typed(name))

@@ -20,7 +20,7 @@ from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
-from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
+from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
     CreateTopic,
@@ -92,9 +92,6 @@ class FlowPlanner:
         self._engine = engine
         self._source = ClusterAdmin(settings.source_admin)
         self._target = ClusterAdmin(settings.target_admin)
-        self._policy: ReplicationPolicy = policy_for(
-            settings.policy, settings.flow.source, settings.separator, settings.internal_separator_enabled
-        )
         self._names = NameFilter(settings.topics, settings.topics_exclude)
         self._excluded_configs = NameFilter(settings.config_properties_exclude)
 
@@ -117,11 +114,13 @@ class FlowPlanner:
         nameless = without_ids(settings.flow.source, topics)
         if nameless is not None:
             raise BrokersUnsupported(nameless)
-        remote = {name: self.remote_name(name) for name in topics}
+        remote = {name: settings.remote_name(name) for name in topics}
         existing = self._target.topics()
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
-        rules = TopicRules(settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from)
+        rules = TopicRules(
+            settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from, settings.refusal
+        )
         actions = plan_topics(topics, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
@@ -143,11 +142,6 @@ class FlowPlanner:
                 configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
             ),
         )
-
-    def remote_name(self, topic: str) -> str:
-        """A trial's remote topics have its prefix in front."""
-        flow = self.settings.flow
-        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
 
     def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         flow, chosen = self.settings.flow, self.settings.mm2.topic
@@ -177,7 +171,7 @@ class FlowPlanner:
         if settings.flow.trial and topic.startswith(settings.flow.trial):
             return False  # a trial of the other direction made it
         return should_replicate(
-            topic, self._names, self._policy, settings.flow.target, settings.heartbeats_replication_enabled
+            topic, self._names, settings.naming, settings.flow.target, settings.heartbeats_replication_enabled
         ).replicate
 
     def _lanes(

@@ -30,6 +30,7 @@ from heliograph.control.limits import FileChanges, Limits, socket_sentence
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
+from heliograph.control.remote_owners import RemoteOwners
 from heliograph.errors import (
     AccessRefused,
     BrokerRefused,
@@ -93,8 +94,10 @@ class Replicator:
         ]
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
+        owners = RemoteOwners()
         for watch in self.watches:
             watch.reset = options.reset
+            watch.owners = owners
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._publisher = Publisher(self._me, self.board, self.events, self.warm)

@@ -21,7 +21,6 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import Holder
-from heliograph.replication.topic_names import policy_for
 from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
@@ -194,7 +193,7 @@ async def _ends(
     flow: FlowSettings, warm: Warm, entries: Mapping[str, LedgerEntry], rows: Mapping[str, Any]
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     names = {_topic_of(key) for key in {*entries, *rows}}
-    remote = {(_remote(flow, topic), partition) for topic, partition in names}
+    remote = {(flow.remote_name(topic), partition) for topic, partition in names}
     committed = flow.isolation == "read_committed"
     return (
         await _ends_of(warm.client(flow.source), names, committed),
@@ -224,11 +223,6 @@ class _Ends:
     target: Mapping[Partition, int]
 
 
-def _remote(flow: FlowSettings, topic: str) -> str:
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
-
-
 def _topic_of(key: str) -> Partition:
     _, topic, partition = key.rsplit("/", 2)
     return topic, int(partition)
@@ -245,7 +239,7 @@ def _lane(
     row = row or {}
     position = max(row.get("position", -1), entry.source_next if entry else -1)
     source_end = ends.source.get((topic, partition), row.get("source_end", -1))
-    remote = _remote(ends.flow, topic)
+    remote = ends.flow.remote_name(topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
     state = row.get("state", "waiting") if running else stopped

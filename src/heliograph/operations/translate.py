@@ -20,7 +20,6 @@ from heliograph.kafka.translator import Translator, end_of
 from heliograph.model.lanes import LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
-from heliograph.replication.topic_names import policy_for
 from heliograph.replication.translation import (
     Answer,
     Exact,
@@ -130,9 +129,7 @@ class FlowTranslator:
         return self._warm.client(self.flow.target)
 
     def remote_of(self, topic: str) -> str:
-        flow = self.flow
-        policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-        return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
+        return self.flow.remote_name(topic)
 
     def lanes(self) -> list[LaneId]:
         """Every lane of the flow that has a position."""

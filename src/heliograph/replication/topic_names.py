@@ -35,8 +35,16 @@ class ReplicationPolicy(ABC):
 
     def original_topic(self, topic: str) -> str:
         """The name on the cluster where the topic began, however many hops away."""
-        upstream = self.upstream_topic(topic)
-        return topic if upstream is None or upstream == topic else self.original_topic(upstream)
+        seen = {topic}
+        while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
+            seen.add(upstream)
+            topic = upstream
+        return topic
+
+    def refusal(self, source_alias: str, topic: str) -> str:
+        """Why the topic cannot be copied under its remote name; empty if it can."""
+        del source_alias, topic
+        return ""
 
     def is_heartbeats(self, topic: str) -> bool:
         return self.original_topic(topic) == HEARTBEATS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -545,6 +546,54 @@ def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:
     text = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->B.enabled=true\n"
     (fault,) = faults(text)
     assert "through B->C" in fault
+
+
+# Names
+
+
+def test_names_of_its_own_are_a_flows_and_known_to_all_flows() -> None:
+    text = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = orders -> sales\n"
+    text += "A->B.topic.rename.regex = (.+)-prod -> prod.$1\nA->B.topic.rename.format = ${topic}.copy\n"
+    settings = load(text, "mm2.properties")
+    assert settings.warnings == ()
+    there, back = settings.flows
+    assert [there.remote_name(topic) for topic in ("orders", "x-prod", "x")] == ["sales", "prod.x", "x.copy"]
+    assert back.remote_name("x") == "B.x"
+    assert back.naming.is_cycle("sales", "A")
+    assert there.refusal("orders") == ""
+    trial = replace(there, flow=replace(there.flow, trial="try-"))
+    assert trial.remote_name("orders") == "try-sales"
+
+
+def test_a_format_that_keeps_names_is_the_identity_policy() -> None:
+    settings = flow("topic.rename.format = ${topic}")
+    assert (settings.policy, settings.routes) == ("identity", ())
+    assert settings.remote_name("orders") == "orders"
+
+
+def test_names_that_cannot_be_taken_back_are_refused_with_their_line() -> None:
+    (fault,) = faults(BASE + "A->B.topic.rename.regex = (.*)-(.*) -> $1$2")
+    assert fault.startswith("mm2.properties:5: A->B.topic.rename.regex = (.*)-(.*) -> $1$2: expected a Java regular")
+    assert fault.endswith("else two topics could have one name")
+    assert "expected a list of SOURCE -> REMOTE" in faults(BASE + "topic.rename.pairs = a -> x, b -> x")[0]
+    assert "expected ${topic} once" in faults(BASE + "topic.rename.format = copy")[0]
+
+
+def test_two_flows_that_give_one_name_on_one_target_are_refused() -> None:
+    text = TRIANGLE + "A->C.enabled=true\nB->C.enabled=true\ntopic.rename.pairs = orders -> sales\n"
+    (fault,) = faults(text)
+    assert fault == (
+        "mm2.properties: A->C and B->C would both write sales on C: name the copies apart, or name it in the topics of one "
+        "of them"
+    )
+    assert len(load(text + "B->C.topics = clicks", "mm2.properties").flows) == 2
+
+
+def test_pairs_that_lead_records_back_are_refused_once() -> None:
+    text = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = x -> y\nB->A.topic.rename.pairs = y -> x, z -> q\n"
+    (fault,) = faults(text)
+    assert fault.startswith("mm2.properties: records of x would circle for ever through A: topic.rename.pairs")
+    assert len(load(text.replace("y -> x", "y -> w"), "mm2.properties").flows) == 2
 
 
 # Files
