@@ -12,6 +12,7 @@ from typing import cast
 from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
+from heliograph.config.plugins import Plugins
 from heliograph.config.properties import Property
 from heliograph.config.resolve import View
 from heliograph.config.security import read_security
@@ -19,6 +20,7 @@ from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
+from heliograph.replication.plugins import METHODS
 from heliograph.replication.renames import TOPIC, Renames
 from heliograph.replication.starts import StartFrom
 
@@ -81,6 +83,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         throttle_topics=cast("tuple[tuple[str, int], ...]", view.per_topic("topic.<name>.throttle.bytes.per.second")),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
+        plugins=_plugins(view),
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
@@ -159,6 +162,18 @@ def _policies(view: View) -> Policies:
         foreign_writer=view.text("on.foreign.writer"),
         bad_record=view.text("on.bad.record"),
     )
+
+
+def _plugins(view: View) -> Plugins:
+    """Classes that are not built in, and the options of the flow that they are made with."""
+    named = ((option, view.text(option)) for option in METHODS)
+    classes = tuple((option, name) for option, name in named if ":" in name)
+    flows = (option for option in OPTIONS if option.scope in (FLOW, FLOW_ONLY) and not option.is_family)
+    known = {option.name: view.find(option.name).text for option in flows if not option.is_per_topic}
+    own = {name: entry.value for name, entry in view.own("plugin.*")}
+    source, _, target = view.flow.partition("->")
+    aliases = {"source.cluster.alias": source, "target.cluster.alias": target}
+    return Plugins(classes, tuple(sorted({**known, **aliases, **own}.items()))) if classes else Plugins()
 
 
 def engine_settings(entries: Entries) -> EngineSettings:

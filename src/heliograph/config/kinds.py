@@ -17,6 +17,7 @@ from heliograph.replication.filters import compile_java, split_list
 from heliograph.replication.starts import EXPECTED, StartFrom, parse_start
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", re.ASCII)
+_PYTHON_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _SERVER = re.compile(r"(?:[\w-]+://)?(\[[0-9a-fA-F:%.]+\]|[\w.-]+):(\d{1,5})", re.ASCII)
 _ALIAS = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -218,6 +219,24 @@ class ClassName:
         if self.may_be_empty and not value:
             return value
         if (self.values and value not in self.values) or not _CLASS_NAME.fullmatch(value):
+            raise ValueError(self.expected)
+        return value
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A Java class that is built in here, or a class of the user's in Python."""
+
+    values: tuple[str, ...]
+    word: str = "class"
+
+    @property
+    def expected(self) -> str:
+        return f"{', '.join(self.values)}, or a class in Python as module:Class (no other Java class can be loaded)"
+
+    def parse(self, text: str) -> str:
+        value = text.strip()
+        if value not in self.values and not _PYTHON_CLASS.fullmatch(value):
             raise ValueError(self.expected)
         return value
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from heliograph.config.both_ways import paired, unheeded
 from heliograph.config.build import (
     cluster,
     engine_settings,
@@ -45,8 +46,10 @@ def load(text: str, path: str, outside: Outside = NOTHING) -> Settings:
     checked = check(text, path, outside)
     enabled = tuple(_enabled_flows(checked))
     clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
-    flows = routes(checked.entries, [flow_settings(checked.entries, flow, clusters) for flow in enabled])
+    flows = paired(routes(checked.entries, [flow_settings(checked.entries, flow, clusters) for flow in enabled]))
     _explain_codecs(checked, flows)
+    for line, sentence in dict.fromkeys(unheeded(checked.entries, flows)):
+        checked.warn(line, sentence)
     faults = [*_in_order(checked.faults, path), *(f"{path}: {fault}" for fault in _misfits(checked, flows))]
     if faults:
         raise ConfigError(faults)
@@ -83,8 +86,16 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     yield from _without_codec(checked, flows)
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
+    yield from dict.fromkeys(_unusable(flows))
+    if any(flow.plugins.classes for flow in flows):
+        return  # what a user's class makes of names is seen when the clusters are read
     yield from shared_topics(flows)
     yield from circles(flows)
+
+
+def _unusable(flows: Sequence[FlowSettings]) -> Iterator[str]:
+    for flow in flows:
+        yield from (f"{option} = {why}" for option, why in flow.plugins.faults())
 
 
 def _advice(aliases: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
         "Clusters, flows and topics": mirror.SERVED,
         "Names of remote topics": names.ROWS,
+        "Classes of your own": names.PLUGIN_ROWS,
         "Limits": engine.LIMIT_ROWS,
         "The engine": engine.ROWS,
         "Connections that write": clients.WRITER_ROWS,
@@ -24,6 +25,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
         "Config providers": clients.PROVIDER_ROWS,
         "MirrorMaker 2's connectors": mirror.CONNECTORS,
         "MirrorMaker 2's removed options": mirror.REMOVED,
+        "Old names": names.OLD_ROWS,
         "Kafka Connect": workers.ROWS,
         "Producers": clients.PRODUCER_ROWS,
         "Consumers": clients.CONSUMER_ROWS,

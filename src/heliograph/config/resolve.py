@@ -80,6 +80,16 @@ class View:
         found = ((option.topic_in(rest), entry) for entry, rest in mine if entry.name != rest)
         return tuple(sorted((topic, option.kind.parse(entry.value)) for topic, entry in found if topic))
 
+    def own(self, family: str) -> list[tuple[str, Property]]:
+        """Entries of a family, by their names without the flow: the flow's own win over the file's."""
+        prefix = family.removesuffix("*")
+        found: dict[str, Property] = {}
+        for place in ("", f"{self.flow}."):
+            for entry in self.entries.values():
+                if entry.name.startswith(place + prefix):
+                    found[entry.name.removeprefix(place)] = entry
+        return list(found.items())
+
     def keys(self, names: Sequence[str], forms: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Those of these keys that are set, with their values, sorted."""
         found = ((name, self.set_form(name, forms)) for name in names)

@@ -69,6 +69,8 @@ def _paired_circles(flows: Sequence[FlowSettings]) -> Iterator[str]:
     steps: dict[_Place, list[_Place]] = {}
     for settings in flows:
         for source, remote in _pairs(settings):
+            if source == remote and settings.home:
+                continue  # what comes back by the flow in the other direction is known by its producer
             steps.setdefault((settings.flow.source, source), []).append((settings.flow.target, remote))
     told: set[_Place] = set()
     for start in steps:
@@ -109,8 +111,10 @@ def _reach(start: Flow, hops: Sequence[Flow]) -> set[Flow]:
     reached: set[Flow] = set()
     waiting = [start]
     while waiting:
-        target = waiting.pop().target
-        following = [hop for hop in hops if hop.source == target and hop not in reached]
+        last = waiting.pop()
+        # What turns round at once came home, and is not copied (kafka/homecoming.py).
+        onwards = [hop for hop in hops if hop.source == last.target and hop.target != last.source]
+        following = [hop for hop in onwards if hop not in reached]
         reached.update(following)
         waiting.extend(following)
     return reached

@@ -73,7 +73,7 @@ async def open_lanes(
     book = await warm.ledger(settings.target).refresh()
     starting = Starting(settings, plan.progress, plan.expiration_ms, warm)
     ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
-    rule = Rule(settings.isolation)
+    rule = Rule(settings.isolation, without=settings.home)
     latest = {lane: book.latest(lane.id) for lane in plan.lanes}
     rows = [
         (lane, entry, opening(entry, lane, rule, plan.target_cluster_id, settings.policies))
@@ -180,7 +180,7 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         lane=lane.id,
         generation=found.generation,
         identity=identity,
-        rule=Rule(plan.settings.isolation),
+        rule=Rule(plan.settings.isolation, without=plan.settings.home),
         target_cluster_id=plan.target_cluster_id,
         source_topic_id=lane.source_topic_id,
         target_topic_id=lane.target_topic_id,

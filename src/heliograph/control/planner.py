@@ -18,7 +18,6 @@ from heliograph.kafka.slot import FlowRules
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
 from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import (
@@ -92,8 +91,6 @@ class FlowPlanner:
         self._engine = engine
         self._source = ClusterAdmin(settings.source_admin)
         self._target = ClusterAdmin(settings.target_admin)
-        self._names = NameFilter(settings.topics, settings.topics_exclude)
-        self._excluded_configs = NameFilter(settings.config_properties_exclude)
 
     def close(self) -> None:
         self._source.close()
@@ -119,7 +116,7 @@ class FlowPlanner:
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
         rules = TopicRules(
-            settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from, settings.refusal
+            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
         )
         actions = plan_topics(topics, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
@@ -161,6 +158,9 @@ class FlowPlanner:
             elif isinstance(action, AddPartitions):
                 self._target.add_partitions(action)
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
+        if self.settings.home:
+            # The ledger of the flow in the other direction: until it is there nobody can say what that flow wrote.
+            self._source.ensure_internal_topics(self._engine.topics_replication_factor)
         if not plan.topics:
             return plan
         target = self._target.topics(sorted(plan.remote.values()), with_configs=True)
@@ -171,7 +171,7 @@ class FlowPlanner:
         if settings.flow.trial and topic.startswith(settings.flow.trial):
             return False  # a trial of the other direction made it
         return should_replicate(
-            topic, self._names, settings.naming, settings.flow.target, settings.heartbeats_replication_enabled
+            topic, settings.topic_names, settings.naming, settings.flow.target, settings.heartbeats_replication_enabled
         ).replicate
 
     def _lanes(
@@ -223,4 +223,5 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         send_buffer_bytes=settings.send_buffer_bytes,
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,
+        home=settings.home,
     )

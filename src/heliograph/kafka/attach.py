@@ -6,13 +6,16 @@ The decisions are in replication/attach.py. This file only asks, and turns what 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
 
 from heliograph.errors import BrokerRefused, LaneParked
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, ProducerState
 from heliograph.kafka.coalesce import Coalescer
+from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import Start
-from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.ranges import Judge, Log, Seen, fetch_once, read_range
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.attach import (
@@ -85,6 +88,7 @@ class Attacher:
 
     def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int) -> None:
         self._source = source
+        self._homes: dict[str, Judge] = {}
         self._target = target
         self._expiration_ms = expiration_ms
         self._views = {client: Coalescer(client.metadata) for client in (source, target)}
@@ -100,7 +104,8 @@ class Attacher:
         remembered = await self._remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
-        position = _Position(entry.source_next, entry.source_epoch, None, read_committed)
+        view = _View(read_committed, self._home(entry.rule.without))
+        position = _Position(entry.source_next, entry.source_epoch, None, view)
         apart = distance(entry, found.sequence)
         if (lost := contradiction(entry, tail, apart)) is not None:
             raise LostOnTarget(lost)
@@ -112,7 +117,7 @@ class Attacher:
             case Ahead(records):
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):
-                position = await self._walk_back(source, entry, tail, records, read_committed)
+                position = await self._walk_back(source, entry, tail, records, view)
                 entry = _moved(entry, position, found.sequence, entry.target_next - records)
                 records = 0
         if not found.had_state and not records and entry.sequence_next:
@@ -212,6 +217,14 @@ class Attacher:
                 raise NewerGeneration(f"the target knows epoch {epoch}, this attempt has an older one")
         raise AssertionError(found)
 
+    def _home(self, flow: str) -> Judge | None:
+        if flow and flow not in self._homes:
+            self._homes[flow] = Home(Ledger(self._source), flow)
+        return self._homes.get(flow)
+
+    def _read(self, source: Side, first: int, after: int, view: _View) -> AsyncIterator[Seen]:
+        return read_range(self._source, source.log, first, after, committed=view.committed, home=view.home)
+
     # -- walking the source -----------------------------------------------------------------------------------------
 
     async def _walk(self, source: Side, begin: _Position, records: int) -> _Position:
@@ -223,7 +236,7 @@ class Attacher:
             )
         left = records
         offset, epoch, last = begin.offset, begin.epoch, None
-        async for seen in read_range(self._source, source.log, offset, source.end, committed=begin.committed):
+        async for seen in self._read(source, offset, source.end, begin.view):
             if seen.dropped is not None:
                 offset = seen.header.next_offset
                 continue
@@ -236,7 +249,7 @@ class Attacher:
                 offset = seen.header.next_offset
                 left -= count
             if left == 0:
-                return _Position(offset, epoch, last, begin.committed)
+                return _Position(offset, epoch, last, begin.view)
         raise LaneParked(f"the target has {left} records more than the source below {source.end}")
 
     async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: _Position) -> _Position:
@@ -245,19 +258,15 @@ class Attacher:
         if ours is not None:
             last = ours.header.base_offset + ours.header.last_offset_delta
             wanted = _comparable(lane, record_at(ours.data, last))
-            async for seen in read_range(
-                self._source, source.log, source.log_start, source.end, committed=begin.committed
-            ):
+            async for seen in self._read(source, source.log_start, source.end, begin.view):
                 if seen.dropped is None and (place := _place_of(lane, seen, wanted)) is not None:
-                    return _Position(place + 1, seen.header.leader_epoch, seen, begin.committed)
+                    return _Position(place + 1, seen.header.leader_epoch, seen, begin.view)
         raise PositionLost(
             f"the source begins at {source.log_start}, after the ledger's position {entry.source_next}",
             source.log_start,
         )
 
-    async def _walk_back(
-        self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, committed: bool
-    ) -> _Position:
+    async def _walk_back(self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, view: _View) -> _Position:
         """P2.4: the target went back. Count again from the last anchor that it still has."""
         position = entry.target_next - lost
         anchors = [(entry.source_start, entry.target_start), *entry.anchors]
@@ -265,7 +274,7 @@ class Attacher:
         if not known or tail.end < position:
             raise LostOnTarget(Lost(f"it lost {lost} records that it had acknowledged, before the first known anchor"))
         source_offset, target_offset = known[-1]
-        begin = _Position(source_offset, -1, None, committed)
+        begin = _Position(source_offset, -1, None, view)
         if position == target_offset:
             return begin
         return await self._walk(source, begin, position - target_offset)
@@ -275,7 +284,7 @@ class Attacher:
         if position.offset <= source.log_start:
             return position
         before = position.offset - 1
-        async for seen in read_range(self._source, source.log, before, position.offset, committed=position.committed):
+        async for seen in self._read(source, before, position.offset, position.view):
             if seen.dropped is None and seen.header.is_dense:
                 return replace(position, last=seen)
         return position
@@ -313,13 +322,21 @@ class Attacher:
 
 
 @dataclass(frozen=True)
+class _View:
+    """By which rule a lane's source is counted."""
+
+    committed: bool
+    home: Judge | None = None
+
+
+@dataclass(frozen=True)
 class _Position:
     """A place in the source: the next offset, the epoch before it, and the batch that holds the record before it."""
 
     offset: int
     epoch: int
     last: Seen | None = None
-    committed: bool = True
+    view: _View = field(default_factory=lambda: _View(True))
 
     def before(self) -> int:
         """The offset of the record before this place."""

@@ -224,7 +224,7 @@ class SourceReader:
                     [encode_fetch(version, connection.next_correlation(), CLIENT_ID, settings, topics)]
                 )
                 await connection.receive_into(buffer_for)
-            self._hand_out(version, chunk[0])
+            await self._hand_out(version, chunk[0])
             self._on_data()
         except TimeoutError as error:
             connection.close()
@@ -267,10 +267,11 @@ class SourceReader:
             )
         return [FetchTopic(name, uuid.UUID(tid).bytes, parts) for (name, tid), parts in grouped.items()]
 
-    def _hand_out(self, version: int, chunk: Chunk) -> None:
+    async def _hand_out(self, version: int, chunk: Chunk) -> None:
         result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
+        await self._cutter.learn(result.partitions, chunk)
         for part in result.partitions:
             run = (
                 self._by_id.get((part.topic, part.partition))

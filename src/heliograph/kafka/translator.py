@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.homecoming import Home
+from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
 from heliograph.replication.openings import is_another
@@ -35,7 +37,7 @@ from heliograph.replication.translation import (
     position_of,
     window_of,
 )
-from heliograph.wire.aborted import ABORTED, CONTROL, EMPTY
+from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL, EMPTY
 from heliograph.wire.rebuild import record_at
 from heliograph.wire.record_batch import walk
 from heliograph.wire.records import read_records
@@ -46,6 +48,7 @@ _REASONS = {
     CONTROL: "it is a transaction marker",
     ABORTED: "it belongs to an aborted transaction",
     _FOREIGN: "somebody else wrote it into the remote topic",
+    CAME_HOME: "it came home: the flow in the other direction wrote it there",
 }
 _CLEANED = "the {side} has cleaned it away"
 SOURCE, TARGET = "source", "target"
@@ -99,6 +102,8 @@ class Translator:
 
     def __init__(self, entry: LedgerEntry, source: End, target: End) -> None:
         self.entry = entry
+        without = entry.rule.without
+        self._home = Home(Ledger(source.client), without) if without else None
         self.source = source
         self.target = target
         self._parts: dict[tuple[Window, bool], Part] = {}
@@ -216,7 +221,8 @@ class Translator:
 
     def _read(self, end: End, first: int, after: int) -> AsyncIterator[Seen]:
         committed = end is self.source and self.entry.rule.isolation == "read_committed"
-        return read_range(end.client, end.log, max(first, end.start), after, committed=committed)
+        home = self._home if end is self.source else None
+        return read_range(end.client, end.log, max(first, end.start), after, committed=committed, home=home)
 
     def _is_ours(self, seen: Seen, window: Window) -> bool:
         """By producer id; within the generation in force by its epoch too. Older epochs of the flow's id were this lane's."""

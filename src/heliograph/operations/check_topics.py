@@ -18,7 +18,6 @@ from heliograph.kafka.grants import TOPIC_REFUSED, Refusal, TopicGrants, topic_g
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
 from heliograph.operations.check_rights import Asked, Configs, describable, read_configs, rights
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.permissions import Granted
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
@@ -59,7 +58,7 @@ async def gather_topics(
 ) -> TopicFacts:
     visible = await visible_topics(source)
     policy = flow.naming
-    names = NameFilter(flow.topics, flow.topics_exclude)
+    names = flow.topic_names
     chosen = {
         name: grants
         for name, grants in sorted(visible.items())
@@ -72,8 +71,7 @@ async def gather_topics(
     there_configs = await read_configs(target.cluster, describable({name: there[name] for name in remote.values()}))
     topics = {name: _topic(name, grants, configs) for name, grants in chosen.items()}
     existing = {name: _topic(name, there[name], there_configs) for name in remote.values() if there[name].exists}
-    excluded = NameFilter(flow.config_properties_exclude)
-    rules = TopicRules(flow.replication_factor, excluded.includes, flow.use_defaults_from, flow.refusal)
+    rules = TopicRules(flow.replication_factor, flow.leaves_out_config, flow.use_defaults_from, flow.refusal)
     actions = plan_topics(topics, existing, remote.__getitem__, rules)
     wishes = [action for action in actions if isinstance(action, CreateTopic)]
     wishes += [action for action in own if not there[action.name].exists]

@@ -8,10 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-
-from heliograph.replication.filters import NameFilter
+from typing import Protocol
 
 HEARTBEATS = "heartbeats"
+
+
+class Names(Protocol):
+    """Which names are taken: by lists, or by a user's class."""
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name is taken."""
+
+    def excludes(self, name: str) -> bool:
+        """Whether it is not, though it might be."""
 
 
 class ReplicationPolicy(ABC):
@@ -130,7 +139,7 @@ class Decision:
 
 
 def should_replicate(
-    topic: str, names: NameFilter, policy: ReplicationPolicy, target_alias: str, heartbeats: bool
+    topic: str, names: Names, policy: ReplicationPolicy, target_alias: str, heartbeats: bool
 ) -> Decision:
     """Whether a source topic is mirrored; `heartbeats` is the flow's heartbeats.replication.enabled."""
     if policy.is_internal(topic):
@@ -141,7 +150,7 @@ def should_replicate(
     return wanted
 
 
-def _chosen(topic: str, names: NameFilter, policy: ReplicationPolicy, heartbeats: bool) -> Decision:
+def _chosen(topic: str, names: Names, policy: ReplicationPolicy, heartbeats: bool) -> Decision:
     if names.accepts(topic):
         return Decision(True, Reason.MATCHES)
     if heartbeats and policy.is_heartbeats(topic):

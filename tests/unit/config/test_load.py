@@ -442,8 +442,8 @@ security.protocol = TLS
             "bad regular expression a(b: a group is not closed"
         ),
         (
-            f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy "
-            f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)"
+            f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy, "
+            f"{prefix}IdentityReplicationPolicy, or a class in Python as module:Class (no other Java class can be loaded)"
         ),
         "mm2.properties:7: epoch.seconds = 60: expected a whole number from 2 to 50 (seconds)",
         "mm2.properties:8: on.data.loss = maybe: expected continue or fail",
@@ -525,11 +525,9 @@ def test_two_identity_flows_that_name_one_topic_of_one_target_are_refused() -> N
 
 
 def test_identity_flows_in_a_circle_are_refused_once() -> None:
-    (fault,) = faults(BASE + IDENTITY + "B->A.enabled = true")
-    assert fault.startswith("mm2.properties: records of .* would circle for ever through A->B: ")
     circle = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\n"
     (fault,) = faults(circle)
-    assert "would circle for ever through A->B" in fault
+    assert fault.startswith("mm2.properties: records of .* would circle for ever through A->B: ")
     assert len(load(circle + "C->A.topics = other", "mm2.properties").flows) == 3
     assert len(load(circle.replace(IDENTITY, ""), "mm2.properties").flows) == 3
 
@@ -537,15 +535,41 @@ def test_identity_flows_in_a_circle_are_refused_once() -> None:
 def test_identity_flows_whose_excludes_may_keep_them_apart_are_not_refused() -> None:
     apart = BASE + IDENTITY + "B->A.enabled = true\nA->B.topics.exclude = b-.*\nB->A.topics.exclude = a-.*\n"
     assert len(load(apart, "mm2.properties").flows) == 2
-    named = BASE + IDENTITY + "B->A.enabled = true\ntopics = orders\n"
+    named = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\ntopics = orders\n"
     assert "records of orders would circle" in faults(named)[0]
-    assert len(load(named + "B->A.topics.exclude = ord.*", "mm2.properties").flows) == 2
+    assert len(load(named + "B->C.topics.exclude = ord.*", "mm2.properties").flows) == 3
 
 
 def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:
-    text = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->B.enabled=true\n"
-    (fault,) = faults(text)
-    assert "through B->C" in fault
+    clusters = TRIANGLE.replace("A, B, C", "A, B, C, D") + "D.bootstrap.servers = d:1\n"
+    flows = "A->B.enabled=true\nB->C.enabled=true\nC->D.enabled=true\nD->B.enabled=true\n"
+    (fault, shared) = faults(clusters + IDENTITY + "topics = orders\n" + flows)
+    assert "would both write orders on B" in fault
+    assert "through B->C" in shared
+
+
+def test_two_flows_in_both_directions_that_keep_names_know_of_each_other() -> None:
+    there, back = load(BASE + IDENTITY + "B->A.enabled = true", "mm2.properties").flows
+    assert (there.home, back.home) == ("B->A", "A->B")
+    assert (there.jobs.sync_configs, back.jobs.sync_configs) == (True, False)
+    one_way = BASE + IDENTITY + "B->A.enabled = true\nA->B.sync.topic.configs.enabled = false\n"
+    assert [flow.jobs.sync_configs for flow in load(one_way, "mm2.properties").flows] == [False, True]
+    named = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = x -> x\n"
+    assert [flow.home for flow in load(named, "mm2.properties").flows] == ["", "A->B"]
+    both = named + "B->A.topic.rename.pairs = x -> x\n"
+    assert [flow.home for flow in load(both, "mm2.properties").flows] == ["B->A", "A->B"]
+    assert [flow.home for flow in load(BASE + "B->A.enabled = true", "mm2.properties").flows] == ["", ""]
+
+
+def test_what_cannot_be_of_flows_in_both_directions_is_warned_of() -> None:
+    text = BASE + IDENTITY + "B->A.enabled = true\nB->A.sync.topic.configs.enabled = true\n"
+    (warning,) = load(text, "mm2.properties").warnings
+    assert warning.endswith(
+        "B->A.sync.topic.configs.enabled has no effect: A->B keeps names too, and the configs of both go its way"
+    )
+    (first, second) = load(BASE + IDENTITY + "B->A.enabled = true\nsync.topic.deletes.enabled = true", "x").warnings
+    assert first.endswith("sync.topic.deletes.enabled has no effect on A->B: B->A makes the topic again")
+    assert "no effect on B->A" in second
 
 
 # Names

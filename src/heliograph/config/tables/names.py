@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.config.kinds import Read
+from heliograph.config.kinds import Read, Text
 from heliograph.config.option import FLOW, Option
 from heliograph.config.tables.engine import OURS
 from heliograph.replication.renames import (
@@ -12,6 +12,37 @@ from heliograph.replication.renames import (
     parse_format,
     parse_pairs,
     parse_rewrite,
+)
+
+OLD_NAMES = (
+    ("topics.whitelist", "topics"),
+    ("topics.blacklist", "topics.exclude"),
+    ("groups.whitelist", "groups"),
+    ("groups.blacklist", "groups.exclude"),
+    ("config.properties.blacklist", "config.properties.exclude"),
+    ("config.property.blacklist", "config.properties.exclude"),
+    ("refresh.topics.enable", "refresh.topics.enabled"),
+    ("refresh.groups.enable", "refresh.groups.enabled"),
+    ("sync.topic.configs.enable", "sync.topic.configs.enabled"),
+    ("sync.topic.acls.enable", "sync.topic.acls.enabled"),
+    ("emit.checkpoints.enable", "emit.checkpoints.enabled"),
+    ("emit.heartbeats.enable", "emit.heartbeats.enabled"),
+)
+"""What options were called in MirrorMaker 2 before 4.0, or in its first documents."""
+
+OLD_ROWS = tuple(
+    Option(old, Text(), "", f"Old name of {new}: understood, with a warning.", FLOW) for old, new in OLD_NAMES
+)
+
+PLUGIN_ROWS = (
+    Option(
+        "plugin.*",
+        Text(),
+        "",
+        "Options of your own classes, which get them with the flow's other options.",
+        FLOW,
+        since=OURS,
+    ),
 )
 
 ROWS = (

@@ -1,0 +1,88 @@
+"""Two flows that keep names, attempt by attempt: what is counted, what is known of ids that are new, and when a lane waits."""
+
+from __future__ import annotations
+
+from heliograph.config.load import load
+from heliograph.control.opening import open_lanes
+from heliograph.control.planner import FlowPlanner
+from heliograph.kafka.ledger import LEDGER_TOPIC
+from tests.integration.protocol.harness import BATCH_BY_BATCH, Attempt, Opened, carry, with_warm
+from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.reading import values
+from tests.support.topics import create_topic, delete_topic, topic_names
+from tests.support.waiting import wait_until
+from tests.support.writers import Sample, write
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+class Pair:
+    """A->B and B->A over one topic of the same name."""
+
+    def __init__(self, a: str, b: str, name: str) -> None:
+        self.a, self.b, self.topic = a, b, name
+        lines = (
+            f"clusters = {name}a, {name}b",
+            f"{name}a.bootstrap.servers = {a}",
+            f"{name}b.bootstrap.servers = {b}",
+            f"{name}a->{name}b.enabled = true",
+            f"{name}b->{name}a.enabled = true",
+            f"topics = {name}",
+            f"replication.policy.class = {IDENTITY}",
+            "replication.factor = 1",
+            "heartbeats.replication.enabled = false",
+        )
+        self._settings = load("\n".join(lines), "pair.properties")
+        for bootstrap in (a, b):
+            create_topic(bootstrap, name)
+
+    def open(self, back: bool = False) -> Opened:
+        planner = FlowPlanner(self._settings.flows[back], self._settings.engine)
+        try:
+            plan = planner.apply(planner.discover())
+            return Opened(plan, with_warm(lambda warm: open_lanes(plan, planner, warm)))
+        finally:
+            planner.close()
+
+    def write(self, bootstrap: str, word: str, count: int) -> list[bytes]:
+        made = [b"%s-%d" % (word.encode(), number) for number in range(count)]
+        write(bootstrap, self.topic, (Sample(value) for value in made), enable_idempotence=True, batch_num_messages=5)
+        return made
+
+
+def test_a_lane_that_is_killed_counts_without_what_came_home(two_clusters: TwoClusters, unique: str) -> None:
+    pair = Pair(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
+    there = pair.open()
+    mine = pair.write(pair.a, "a-early", 20)
+    theirs = pair.write(pair.b, "b", 30)
+    with Attempt(there, BATCH_BY_BATCH) as first:  # it runs before the other direction has any identity
+        first.wait_for_records(20)
+        carry(pair.open(back=True))  # its lane begins with B's first record, though both logs end alike
+        mine += pair.write(pair.a, "a-late", 20)
+        first.wait_for_records(40)
+        assert first.life.run.counts.dropped["came home"] > 0
+        first.kill()  # the ledger knows nothing of all this: the next attempt counts from offset 0
+    with Attempt(there, BATCH_BY_BATCH) as second:
+        mine += pair.write(pair.a, "a-again", 10)
+        second.wait_for_position(80)
+        assert second.records == 10
+        second.stop()
+    carry(pair.open(back=True))
+    assert sorted(values(pair.a, unique)) == sorted(values(pair.b, unique)) == sorted([*mine, *theirs])
+
+
+def test_while_the_other_ledger_cannot_be_read_a_lane_waits_and_guesses_nothing(
+    two_clusters: TwoClusters, new_cluster: ClusterFactory, unique: str
+) -> None:
+    pair = Pair(new_cluster("H").bootstrap, two_clusters.b.bootstrap, unique)
+    there = pair.open()
+    delete_topic(pair.a, LEDGER_TOPIC)
+    wait_until(lambda: LEDGER_TOPIC not in topic_names(pair.a), "the ledger is gone")
+    mine = pair.write(pair.a, "a", 20)
+    with Attempt(there) as attempt:
+        attempt.wait_reason(f"cannot be told which records {unique}b->{unique}a wrote")
+        assert values(pair.b, unique) == []
+        pair.open()  # it makes the ledger again
+        attempt.wait_for_records(20)
+        attempt.stop()
+    assert values(pair.b, unique) == mine
