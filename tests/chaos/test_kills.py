@@ -22,6 +22,7 @@ from confluent_kafka import KafkaException
 
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.operations.compare import compare_topics
+from tests.support.doors import AuthorizedCluster
 from tests.support.heliograph_run import HeliographRun, two_cluster_settings, write_properties
 from tests.support.reading import messages
 from tests.support.topics import create_topic, ends, stable_ends
@@ -156,7 +157,7 @@ class Ends:
 @pytest.fixture
 def clusters(kafka_jars: Path, tmp_path: Path) -> Iterator[list[EmbeddedCluster]]:
     del kafka_jars
-    pair = [EmbeddedCluster("A", tmp_path), EmbeddedCluster("B", tmp_path)]
+    pair = [AuthorizedCluster("A", tmp_path), AuthorizedCluster("B", tmp_path)]
     start_many(pair)
     yield pair
     for cluster in pair:

@@ -8,6 +8,7 @@ import pytest
 
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
+from tests.support.doors import address_lines
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.topics import create_topic, delete_topic, topic_names
 from tests.support.waiting import wait_until
@@ -40,8 +41,8 @@ def test_two_runs_started_together_make_one_identical_copy(
             tmp_path / f"{alias}.properties",
             {
                 "clusters": f"{alias}, B",
-                f"{alias}.bootstrap.servers": source,
-                "B.bootstrap.servers": target,
+                **address_lines(alias, source),
+                **address_lines("B", target),
                 f"{alias}->B.enabled": "true",
                 f"{alias}->B.topics": f"{plain}, {transactional}",
                 "replication.factor": "1",

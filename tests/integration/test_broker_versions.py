@@ -17,6 +17,7 @@ from heliograph.operations.compare import compare_topics
 from heliograph.replication.broker_versions import TESTED
 from tests.integration.protocol.harness import SILENT, Attempt, Mirror, carry
 from tests.support.clusters import TwoClusters
+from tests.support.doors import AuthorizedCluster
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import command, flow_file, run_to_the_end, word
 from tests.support.topics import create_topic, delete_topic, ends
@@ -44,8 +45,13 @@ def old_clusters(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     del kafka_jars
     directory = tmp_path_factory.mktemp("versions")
     made = {
-        version: EmbeddedCluster(f"K{version.replace('.', '')}", directory, jvm=Jvm(kafka=version))
-        for version in (OLDEST, NEWEST_3, TOO_OLD)
+        # The authorizer for KRaft came with 3.2.
+        version: kind(f"K{version.replace('.', '')}", directory, jvm=Jvm(kafka=version))
+        for version, kind in (
+            (OLDEST, AuthorizedCluster),
+            (NEWEST_3, AuthorizedCluster),
+            (TOO_OLD, EmbeddedCluster),
+        )
     }
     try:
         start_many(list(made.values()))

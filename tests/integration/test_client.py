@@ -42,10 +42,7 @@ def test_the_example_of_the_page_runs_and_prints_what_it_says(
     group = Consumer({"bootstrap.servers": mirror.source, "group.id": "billing"})
     group.commit(offsets=[TopicPartition(mirror.topic, 0, 25)], asynchronous=False)
     group.close()
-    (tmp_path / "mm2.properties").write_text(
-        f"clusters = {alias}, {here}\n{alias}.bootstrap.servers = {mirror.source}\n"
-        f"{here}.bootstrap.servers = {mirror.target}\n{mirror.flow}.enabled = true\n"
-    )
+    (tmp_path / "mm2.properties").write_text(mirror.lines())
     monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     named = example.replace('"A"', f'"{alias}"').replace('"B"', f'"{here}"').replace('"orders"', f'"{mirror.topic}"')

@@ -38,10 +38,12 @@ def test_a_limit_holds_for_the_flow_and_for_a_topic_and_is_lifted_by_saving_the_
     limited = {
         "slots": "2",
         "epoch.seconds": "5",
+        "reload.interval.seconds": "1",
         f"{flow}.throttle.bytes.per.second": str(FLOW_LIMIT),
         f"{flow}.topic.{slow}.throttle.bytes.per.second": str(TOPIC_LIMIT),
         f"{target}.producer.send.buffer.bytes": "65536",
     }
+    limited_no_more = {name: limited[name] for name in ("slots", "epoch.seconds", "reload.interval.seconds")}
     properties = tmp_path / "limits.properties"
     addresses, flows = {source: here, target: there}, {flow: f"{topic}(-slow)?"}
     flow_file(properties, addresses, flows, limited)
@@ -57,12 +59,12 @@ def test_a_limit_holds_for_the_flow_and_for_a_topic_and_is_lifted_by_saving_the_
         # Wide bounds, because a new epoch begins with an empty account every 5 s; without a limit it would be over at once.
         assert 0.4 * FLOW_LIMIT < (all_now - all_then) / passed < 2 * FLOW_LIMIT
         assert 0.3 * TOPIC_LIMIT < (slow_now - slow_then) / passed < 2.5 * TOPIC_LIMIT
-        flow_file(properties, addresses, flows, {"slots": "2", "epoch.seconds": "5"})
+        flow_file(properties, addresses, flows, limited_no_more)
         wait_until(lambda: copied(topic) + copied(slow) == 8_000 * RECORD, "the rest comes at once", 10, every=0.1)
         assert run.terminate() == 0, run.output
-    assert f"the limit of {flow} is none, it was 300,000 bytes per second" in run.output
-    assert f"the limit of {flow}/{slow} is none, it was 60,000 bytes per second" in run.output
-    assert f"other options of {flow} changed too: they count from the next start" in run.output
+    assert f"{flow}.throttle.bytes.per.second = 0, it was 300000" in run.output
+    assert f"{flow}.topic.{slow}.throttle.bytes.per.second = not set, it was 60000" in run.output
+    assert f"{flow}: send buffer bytes changed too, which counts from the next start" in run.output
     assert f"reading for {flow}: socket buffer of 4,194,304 bytes asked, " in run.output
     assert f"writing to {target}: socket buffer of 65,536 bytes asked, 65,536 bytes granted" in run.output
     comparison = compare_topics(here, there, {topic: f"{source}.{topic}", slow: f"{source}.{slow}"})

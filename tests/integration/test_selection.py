@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedded.cluster import EmbeddedCluster, start_many
+from heliograph.embedded.cluster import start_many
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
+from tests.support.doors import AuthorizedCluster
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import command, flow_file, status, word
 from tests.support.topics import create_topic, ends, topic_names
@@ -64,7 +65,7 @@ class World:
 @pytest.fixture(scope="module")
 def addresses(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     directory = tmp_path_factory.mktemp("more-clusters")
-    more = [EmbeddedCluster("C", directory), EmbeddedCluster("D", directory)]
+    more = [AuthorizedCluster("C", directory), AuthorizedCluster("D", directory)]
     try:
         start_many(more)
         yield dict(zip("ABCD", (cluster.bootstrap for cluster in (two_clusters.a, two_clusters.b, *more)), strict=True))

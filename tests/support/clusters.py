@@ -11,13 +11,14 @@ import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.jars import ensure_kafka_jars
+from tests.support.doors import AuthorizedCluster
 
 ClusterFactory = Callable[..., EmbeddedCluster]
 
 
 @dataclass(frozen=True)
 class TwoClusters:
-    """A and B, one broker each, shared by the whole session: use names of your own."""
+    """A and B, one broker each, with the authorizer on, shared by the whole session: use names of your own."""
 
     a: EmbeddedCluster
     b: EmbeddedCluster
@@ -34,7 +35,7 @@ def two_clusters(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     """Clusters A and B, started once, at the same time."""
     del kafka_jars  # wanted for its effect: brokers start from the jars
     directory = tmp_path_factory.mktemp("clusters")
-    pair = TwoClusters(EmbeddedCluster("A", directory), EmbeddedCluster("B", directory))
+    pair = TwoClusters(AuthorizedCluster("A", directory), AuthorizedCluster("B", directory))
     try:
         start_many([pair.a, pair.b])
         yield pair
@@ -56,7 +57,7 @@ def new_cluster(kafka_jars: Path, tmp_path: Path) -> Iterator[ClusterFactory]:
     made: list[EmbeddedCluster] = []
 
     def make(name: str, brokers: int = 1, config: Mapping[str, str] | None = None) -> EmbeddedCluster:
-        cluster = EmbeddedCluster(name, tmp_path / f"cluster-{len(made)}", brokers, config)
+        cluster = AuthorizedCluster(name, tmp_path / f"cluster-{len(made)}", brokers, config)
         made.append(cluster)
         return cluster.start()
 

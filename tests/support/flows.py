@@ -21,6 +21,7 @@ from heliograph.model.lanes import LedgerEntry
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.mm2_progress import HandBack, Stored
 from tests.integration.protocol.harness import Opened
+from tests.support.doors import address_lines
 from tests.support.mirror import QUICK
 from tests.support.topics import ends
 
@@ -45,8 +46,8 @@ class InProcessFlow:
     def file(self) -> dict[str, str]:
         return {
             "clusters": f"{self.source_alias}, {self.target_alias}",
-            f"{self.source_alias}.bootstrap.servers": self.source,
-            f"{self.target_alias}.bootstrap.servers": self.target,
+            **address_lines(self.source_alias, self.source),
+            **address_lines(self.target_alias, self.target),
             f"{self.name}.enabled": "true",
             f"{self.target_alias}->{self.source_alias}.enabled": "false",
             **QUICK,

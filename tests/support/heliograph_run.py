@@ -15,6 +15,7 @@ from typing import Self
 import psutil
 
 from heliograph.embedded import tether
+from tests.support.doors import address_lines
 from tests.support.processes import children, lives
 from tests.support.waiting import wait_until
 
@@ -33,8 +34,8 @@ def two_cluster_settings(source: str, target: str, topics: str, **more: str) -> 
     """MirrorMaker 2's lines for one flow A->B; `more` has `_` for `.` and wins."""
     settings = {
         "clusters": "A, B",
-        "A.bootstrap.servers": source,
-        "B.bootstrap.servers": target,
+        **address_lines("A", source),
+        **address_lines("B", target),
         "A->B.enabled": "true",
         "A->B.topics": topics,
         "B->A.enabled": "false",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.doors import address_lines
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.waiting import wait_until
 
@@ -35,7 +36,8 @@ def flow_file(
 ) -> Path:
     """A MirrorMaker 2 file: aliases with their addresses, flows with their topics, further lines, which win."""
     settings = {"clusters": ", ".join(clusters)}
-    settings |= {f"{alias}.bootstrap.servers": bootstrap for alias, bootstrap in clusters.items()}
+    for alias, bootstrap in clusters.items():
+        settings |= address_lines(alias, bootstrap)
     for flow, topics in flows.items():
         settings |= {f"{flow}.enabled": "true", f"{flow}.topics": topics}
     return write_properties(path, settings | QUICK | dict(more or {}))

@@ -1,4 +1,4 @@
-"""One broker with many doors: TLS, SASL and both, and some whose certificate is not in order.
+"""One broker with many doors: TLS, SASL and both, and some whose certificate is not in order. Its authorizer is on.
 
 The open door stays for the comparison. Passwords are unlike anything else, so that a test can look for them anywhere.
 """
@@ -16,6 +16,7 @@ from heliograph.config.load import load
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.model.clusters import Cluster
 from tests.support.certificates import PASSWORD, Certificates, make_certificates
+from tests.support.doors import AUTHORIZER, grant_footprint
 from tests.support.token_server import TokenServer, serving_tokens
 from tests.support.topics import admin
 
@@ -107,13 +108,14 @@ def secured_cluster(folder: Path) -> Iterator[Secured]:
         try:
             cluster.start()
             _add_scram_user(cluster.bootstrap)
+            grant_footprint(cluster.bootstrap, "User:*")
             yield Secured(cluster, certificates, tokens)
         finally:
             cluster.stop()
 
 
 def _config(made: Certificates) -> dict[str, str]:
-    config: dict[str, str] = {"sasl.enabled.mechanisms": _MECHANISMS}
+    config: dict[str, str] = AUTHORIZER | {"sasl.enabled.mechanisms": _MECHANISMS}
     shown = {"expired": "expired", "elsewhere": "elsewhere", "ending": "ending"}
     for door in (name.lower() for name in _DOORS):
         prefix = f"listener.name.{door}"

@@ -7,12 +7,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
-from heliograph.cli import audit, check, config, demo, events, forget, hand_back, init, plan, run, status, translate
 from heliograph.errors import ConfigError, HeliographError
 
-_COMMANDS = (run, status, events, check, plan, config, translate, audit, init, hand_back, forget, demo)
+COMMANDS = (
+    "run",
+    "status",
+    "events",
+    "check",
+    "plan",
+    "config",
+    "translate",
+    "audit",
+    "init",
+    "hand-back",
+    "forget",
+    "demo",
+)
+"""Each has a module of its name, imported when it is called for: Spark and the Kafka library take two seconds to load."""
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -33,15 +48,25 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
 """
 
 
+def module_of(command: str) -> Any:
+    return import_module(f"heliograph.cli.{command.replace('-', '_')}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="heliograph", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"heliograph {version('heliograph')}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(commands)
-    args = parser.parse_args(arguments)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", description="`heliograph COMMAND --help` says more of each", required=True
+    )
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in COMMANDS:
+        module_of(words[0]).add_parser(commands)
+    else:
+        for command in COMMANDS:
+            commands.add_parser(command)
+    args = parser.parse_args(words)
     try:
         code: int = args.run(args)
         return code

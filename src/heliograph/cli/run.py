@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import re
 import signal
 import sys
@@ -40,6 +41,9 @@ Mirrors every enabled flow of FILE, a MirrorMaker 2 driver file, in one process:
   B.bootstrap.servers = host2:9092
   A->B.enabled = true
   A->B.topics = orders, payments-.*
+
+Save FILE while it runs, or send SIGHUP, and it is read again: topics, filters, intervals, limits and flows change, and lanes
+that did not change notice nothing. A file that is wrong is not used.
 
 Ctrl-C or SIGTERM drains and ends. Whatever is killed, start the command again: it goes on exactly where it was.
 """
@@ -148,6 +152,7 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
             replicator.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _asked_to_stop, replicator)
+    loop.add_signal_handler(signal.SIGHUP, _hung_up, replicator, _has_terminal())
     summary = await replicator.run(plans, _Progress(replicator).tick)
     return _conclude(summary, options.until_caught_up)
 
@@ -186,6 +191,23 @@ def _refuse_unreachable(replicator: Replicator) -> None:
 def _asked_to_stop(replicator: Replicator) -> None:
     _log.info("draining")
     replicator.stop()
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _hung_up(replicator: Replicator, had_terminal: bool) -> None:
+    """SIGHUP asks for the file to be read again; it is also what comes when the terminal of a run is closed."""
+    if had_terminal and not _has_terminal():
+        _asked_to_stop(replicator)
+    else:
+        _log.info("reading %s again", replicator.file.path)
+        replicator.file.ask()
 
 
 def _announce(plans: list[FlowPlan], replicator: Replicator) -> None:

@@ -193,6 +193,7 @@ def engine_settings(entries: Entries) -> EngineSettings:
         merge_target_bytes=view.number("merge.target.bytes"),
         in_flight_batches=view.number("in.flight.batches"),
         telemetry_interval_ms=view.number("telemetry.interval.ms"),
+        reload_interval_s=view.number("reload.interval.seconds"),
         spark=tuple(sorted((name, entry.value) for name, entry in entries.items() if name.startswith("spark."))),
     )
 

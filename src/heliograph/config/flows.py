@@ -159,6 +159,8 @@ class EngineSettings:
     merge_target_bytes: int
     in_flight_batches: int
     telemetry_interval_ms: int
+    reload_interval_s: int
+    """0: the file is read again only when somebody asks"""
     spark: ClientKeys
     """`spark.*`, sorted, for Spark's configuration."""
 

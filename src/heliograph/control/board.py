@@ -53,6 +53,7 @@ class Board:
 
     def __init__(self) -> None:
         self.lanes: dict[str, LaneView] = {}
+        self._gone = (0, 0)
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self.latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
@@ -85,10 +86,20 @@ class Board:
         self._seen = {pair: counts for pair, counts in self._seen.items() if pair[0] in alive}
         self.slots = {attempt: slot for attempt, slot in self.slots.items() if attempt in alive}
 
+    def forget_lane(self, key: str) -> None:
+        """It is carried no more; what it carried stays in the sums."""
+        totals = self.lanes.pop(key).totals
+        self._gone = (self._gone[0] + totals.records, self._gone[1] + totals.bytes)
+
+    def carried(self) -> tuple[int, int]:
+        """Records and bytes of this run."""
+        totals = [view.totals for view in self.lanes.values()]
+        records, size = self._gone
+        return records + sum(total.records for total in totals), size + sum(total.bytes for total in totals)
+
     def rates(self, now: float) -> tuple[float, float]:
         """Records and bytes per second over the last seconds."""
-        records = sum(view.totals.records for view in self.lanes.values())
-        size = sum(view.totals.bytes for view in self.lanes.values())
+        records, size = self.carried()
         self._history.append((now, records, size))
         while len(self._history) > 2 and now - self._history[0][0] > _RATE_SECONDS:
             self._history.popleft()

@@ -28,6 +28,10 @@ class CertificateWatch:
         self._warm = warm
         self._now_ms = now_ms
         self._told: Told = {}
+        self.change(flows)
+
+    def change(self, flows: Sequence[FlowSettings]) -> None:
+        """The clusters of these flows, from the next look on."""
         self._flows: dict[Cluster, list[str]] = {}
         for flow in flows:
             for cluster in _clusters(flow):

@@ -185,12 +185,18 @@ class Conductor:
         for task in list(self.tasks):
             task.line.send(words.stop())
 
-    def forget(self, keys: set[str]) -> None:
-        """These lanes are no longer planned: whoever carries them drains them."""
-        for key in keys:
-            owner = self.owners.get(key)
-            if owner is not None and owner.holder is not None:
+    def keep_only(self, keys: set[str]) -> None:
+        """Other lanes are no longer planned: whoever carries them drains them."""
+        for key, owner in self.owners.items():
+            if key not in keys and owner.holder is not None:
                 owner.holder.line.send(words.release([key]))
+
+    def carries(self, flow: str) -> bool:
+        """Whether a task has a lane of this flow."""
+        return any(self.carries_lane(key) for key in self.owners if key.startswith(f"{flow}/"))
+
+    def carries_lane(self, key: str) -> bool:
+        return key in self.owners and self.owners[key].holder is not None
 
 
 async def tick_forever(conductor: Conductor) -> None:

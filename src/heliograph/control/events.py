@@ -80,6 +80,13 @@ class EventLog:
         self._writers: dict[Cluster, TopicWriter] = {}
         self._told: dict[tuple[str, str, str, str], int] = {}
         self._news = asyncio.Event()
+        self._more = asyncio.Event()
+
+    def carry(self, flow: str, target: Cluster) -> None:
+        """Events of one more flow."""
+        self._targets[flow] = target
+        self._queues.setdefault(target, EventQueue())
+        self._more.set()
 
     @property
     def dropped(self) -> int:
@@ -104,7 +111,14 @@ class EventLog:
 
     async def write_forever(self) -> None:
         """For ever, each target on its own: one that does not answer holds up no other."""
-        await asyncio.gather(*(self._write_to(target) for target in self._queues))
+        writing: set[Cluster] = set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._more.clear()
+                for target in self._queues.keys() - writing:
+                    group.create_task(self._write_to(target))
+                    writing.add(target)
+                await self._more.wait()
 
     async def flush(self, seconds: float) -> None:
         """What is still waiting, if the targets take it in time."""

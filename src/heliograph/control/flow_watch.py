@@ -12,7 +12,7 @@ from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import JobRunner
 from heliograph.control.opening import OpenedFlow, open_lanes
-from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
@@ -74,11 +74,22 @@ class FlowWatch:
         self.trouble = ""
         self.trouble_since_ms = 0
         self._look = asyncio.Event()
-        self.jobs = JobRunner(self.name, self._may_work, tell, self._clock)
+        self._look_now = asyncio.Event()
+        self.jobs = self._new_jobs()
 
     @property
     def name(self) -> str:
         return self.settings.flow.name
+
+    def _new_jobs(self) -> JobRunner:
+        return JobRunner(self.name, self._may_work, self._tell, self._clock)
+
+    def change(self, settings: FlowSettings) -> None:
+        """The file was saved with other settings for this flow: plan anew with them, at once. Its jobs begin again."""
+        self.settings = settings
+        self.planner.adopt(settings)
+        self.jobs = self._new_jobs()
+        self._look_now.set()
 
     def plan_now(self) -> FlowPlan | None:
         return self.opened.plan if self.opened is not None else None
@@ -169,11 +180,14 @@ class FlowWatch:
         self._look.set()
 
     async def _until_look(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, _LOOK_AGAIN_SECONDS))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, seconds - _LOOK_AGAIN_SECONDS)):
-                await self._look.wait()
+        early = min(seconds, _LOOK_AGAIN_SECONDS)
+        if not await _is_set(self._look_now, early):
+            waits = [asyncio.create_task(_is_set(one, seconds - early)) for one in (self._look, self._look_now)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
         self._look.clear()
+        self._look_now.clear()
 
     async def keep_tenure(self, on_lost: Callable[[], None]) -> None:
         while True:
@@ -219,4 +233,13 @@ class FlowWatch:
 
 
 def _shape(opened: OpenedFlow) -> object:
-    return (opened.plan.lanes, opened.refused, {key: entry.generation for key, entry in opened.entries.items()})
+    """What tasks are told of a flow: where it is another, the next epoch begins."""
+    generations = {key: entry.generation for key, entry in opened.entries.items()}
+    return (opened.plan.lanes, opened.refused, generations, flow_rules(opened.plan))
+
+
+async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, within_s)):
+            await event.wait()
+    return event.is_set()

@@ -7,11 +7,9 @@ A limit holds for all tasks together. Each begins with an equal part; what one d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.flows import FlowSettings
 from heliograph.control.conductor import TaskEnd
 from heliograph.replication.throttle import Use, belongs, shares, topic_key
 from heliograph.spark import line as words
@@ -22,7 +20,6 @@ class Limits:
 
     def __init__(self, flows: Sequence[FlowSettings], slots: int) -> None:
         self._slots = slots
-        self._flows = {flow.flow.name: _without_limits(flow) for flow in flows}
         self._limits = _limits(flows)
         self._uses: dict[str, dict[str, Use]] = {}
         self._told = bool(self._limits)
@@ -61,22 +58,11 @@ class Limits:
             if any(belongs(lane, key) for lane in task.lanes)
         }
 
-    def change(self, settings: Settings) -> list[str]:
-        """The file was read again: apply its limits and nothing else; sentences about both."""
-        carried = [flow for flow in settings.flows if flow.flow.name in self._flows]
-        now = _limits(carried)
-        said = [
-            f"the limit of {key} is {_in_words(now.get(key))}, it was {_in_words(self._limits.get(key))}"
-            for key in sorted({*now, *self._limits})
-            if now.get(key) != self._limits.get(key)
-        ]
+    def change(self, flows: Sequence[FlowSettings]) -> None:
+        """The file was read again."""
+        now = _limits(flows)
+        self._told = self._told or now != self._limits
         self._limits = now
-        self._told = self._told or bool(said)
-        others = {flow.flow.name: _without_limits(flow) for flow in settings.flows}
-        changed = sorted(name for name in {*others, *self._flows} if others.get(name) != self._flows.get(name))
-        if changed:
-            said.append(f"other options of {', '.join(changed)} changed too: they count from the next start")
-        return said
 
 
 def _limits(flows: Iterable[FlowSettings]) -> dict[str, int]:
@@ -86,35 +72,6 @@ def _limits(flows: Iterable[FlowSettings]) -> dict[str, int]:
             found[flow.flow.name] = flow.throttle
         found |= {topic_key(flow.flow.name, topic): limit for topic, limit in flow.throttle_topics if limit}
     return found
-
-
-def _without_limits(flow: FlowSettings) -> FlowSettings:
-    return replace(flow, throttle=0, throttle_topics=())
-
-
-def _in_words(limit: int | None) -> str:
-    return "none" if limit is None else f"{limit:,} bytes per second"
-
-
-class FileChanges:
-    """Whether a file was written since it was last asked for. A file that is not there has not changed."""
-
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
-        self._seen = self._stamp()
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return 0, 0
-        return found.st_mtime_ns, found.st_ino
-
-    def noticed(self) -> bool:
-        stamp = self._stamp()
-        changed = stamp not in ((0, 0), self._seen)
-        self._seen = stamp if changed else self._seen
-        return changed
 
 
 def socket_sentence(name: str, asked: int, granted: int) -> str:

@@ -73,6 +73,7 @@ async def open_lanes(
     """
     book = await warm.ledger(plan.settings.target).refresh()
     wish = wish or Wish()
+    plan = plan if wish.reset else _as_before(plan, book)
     refusal = await distrust(plan.settings, warm, wish.reset)
     found_out = _Findings(plan)
     if refusal is None:
@@ -81,6 +82,15 @@ async def open_lanes(
         for lane in plan.lanes:
             found_out.refuse(lane, refusal)
     return found_out.opened()
+
+
+def _as_before(plan: FlowPlan, book: LedgerBook) -> FlowPlan:
+    """A flow in the other direction that the file no longer has may have written what was not passed yet: it stays left out."""
+    if plan.settings.home:
+        return plan
+    known = (book.latest(lane.id) for lane in plan.lanes)
+    before = next((entry.rule.without for entry in known if entry is not None and entry.rule.without), "")
+    return replace(plan, settings=replace(plan.settings, home=before)) if before else plan
 
 
 async def _open(

@@ -63,11 +63,11 @@ class Outcome:
                 continue
             row = self._board.lanes[key].row if key in self._board.lanes else {}
             unfinished.append((key, refused.get(key) or row.get("reason") or "stopped before its end"))
-        totals = [view.totals for view in self._board.lanes.values()]
+        records, size = self._board.carried()
         return Summary(
             seconds=seconds,
-            records=sum(total.records for total in totals),
-            bytes=sum(total.bytes for total in totals),
+            records=records,
+            bytes=size,
             lanes=len(self.planned()),
             topics=len({key.rsplit("/", 1)[0] for key in self.planned()}),
             unfinished=tuple(unfinished),

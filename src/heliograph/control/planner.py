@@ -87,10 +87,14 @@ class FlowPlanner:
     """Plans one flow. Blocking: run it in a thread."""
 
     def __init__(self, settings: FlowSettings, engine: EngineSettings) -> None:
-        self.settings = settings
         self._engine = engine
         self._source = ClusterAdmin(settings.source_admin)
         self._target = ClusterAdmin(settings.target_admin)
+        self.adopt(settings)
+
+    def adopt(self, settings: FlowSettings) -> None:
+        """Other settings, of which what is LIVE (config/changes.py) may differ; a look that is under way may mix both."""
+        self.settings = settings
 
     def close(self) -> None:
         self._source.close()

@@ -20,9 +20,14 @@ class RemoteOwners:
     def __init__(self) -> None:
         self._owners: dict[tuple[str, str], Owner] = {}
 
+    def release(self, flow: str) -> None:
+        """A flow has ended: what it wrote is free."""
+        self._owners = {place: owner for place, owner in self._owners.items() if owner[0] != flow}
+
     def settle(self, plan: FlowPlan) -> FlowPlan:
         """The plan without topics whose remote topic another flow writes; they are left out with that reason."""
-        kept = {place: owner for place, owner in self._owners.items() if owner[0] != plan.name}
+        self.release(plan.name)
+        kept = self._owners
         refused = [
             _refused(topic, remote, kept[plan.target_cluster_id, remote])
             for topic, remote in plan.remote.items()

@@ -6,50 +6,42 @@ The parts do the work; this file joins their lives. Everything runs in one event
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import platform
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from heliograph.config.changes import LIMITS, LIVE, changes
 from heliograph.config.flows import Settings
-from heliograph.config.load import load_file
 from heliograph.control.board import Board
 from heliograph.control.certificate_watch import CertificateWatch
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.flow_set import DRAIN_SECONDS, FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
-from heliograph.control.limits import FileChanges, Limits, socket_sentence
+from heliograph.control.limits import Limits, socket_sentence
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
-from heliograph.control.remote_owners import RemoteOwners
-from heliograph.errors import (
-    AccessRefused,
-    BrokerRefused,
-    BrokersUnsupported,
-    ClusterUnreachable,
-    ConfigError,
-    ConnectionLost,
-)
+from heliograph.control.reloading import FileWatch
+from heliograph.errors import HeliographError
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
+from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Lane, LaneId
-from heliograph.replication.topic_plan import remote_conflicts
 from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
 from heliograph.spark.session import local_master
 
 _log = logging.getLogger(__name__)
 
-_DRAIN_SECONDS = 6.0
+_RELOAD_LOOK_SECONDS = 0.5
 _FLUSH_SECONDS = 1.5
 
 
@@ -72,32 +64,23 @@ class Replicator:
 
     def __init__(self, settings: Settings, options: RunOptions) -> None:
         slots = settings.engine.slots or max(1, os.cpu_count() or 1)
-        self.settings = replace(settings, engine=replace(settings.engine, slots=slots))
         self.options = options
+        self._read = self._mine(settings)
+        """As the file says that counts now."""
+        self.settings = replace(self._read, engine=replace(settings.engine, slots=slots))
         self.clock = Clock()
         self.board = Board()
-        self._file = FileChanges(settings.path)
+        self.file = FileWatch(settings.path, settings.engine.reload_interval_s, self.clock.monotonic)
         self._sockets: set[str] = set()
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self.warm = Warm()
-        flows = [
-            replace(flow, flow=replace(flow.flow, trial=options.trial))
-            for flow in settings.flows
-            if not options.clusters or flow.flow.target in options.clusters
-        ]
-        targets = {flow.flow.name: flow.target for flow in flows}
-        self.events = EventLog(self.warm, targets, self.clock.now_ms)
-        self.watches = [
-            FlowWatch(flow, self.settings.engine, self.warm, self._me, self._lanes_changed, self.events.tell)
-            for flow in flows
-        ]
+        flows = self._read.flows
+        self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
+        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up)
+        self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
-        owners = RemoteOwners()
-        for watch in self.watches:
-            watch.reset = options.reset
-            watch.owners = owners
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._publisher = Publisher(self._me, self.board, self.events, self.warm)
@@ -106,40 +89,29 @@ class Replicator:
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
         self._epochs: Epochs | None = None
+        self._conductor: Conductor | None = None
+
+    def _mine(self, settings: Settings) -> Settings:
+        """The flows of this run, as the command line has them."""
+        flows = [
+            replace(flow, flow=replace(flow.flow, trial=self.options.trial))
+            for flow in settings.flows
+            if not self.options.clusters or flow.flow.target in self.options.clusters
+        ]
+        return replace(settings, flows=tuple(flows))
+
+    @property
+    def watches(self) -> list[FlowWatch]:
+        return self._flows.watches
 
     @property
     def spark(self) -> dict[str, Any]:
         """What Spark last said of itself."""
         return self._publisher.spark
 
-    # -- planning ---------------------------------------------------------------------------------------------------
-
     async def plan(self) -> list[FlowPlan]:
         """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
-        found = await asyncio.gather(*(watch.discover() for watch in self.watches), return_exceptions=True)
-        refused = [result for result in found if isinstance(result, BrokersUnsupported)]
-        if refused and len(refused) == len(found):
-            raise refused[0]  # nothing is left to run
-        plans: list[FlowPlan] = []
-        faults: list[str] = []
-        for watch, result in zip(self.watches, found, strict=True):
-            match result:
-                case FlowPlan():
-                    plans.append(result)
-                case ConfigError():
-                    faults.extend(result.faults)
-                case ClusterUnreachable() | BrokersUnsupported():
-                    watch.expect(result)
-                case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found):
-                    raise result  # with other flows to carry, they need not wait until a person has acted
-                case ConnectionLost():
-                    watch.expect(result)
-                case BaseException():
-                    raise result
-        faults += remote_conflicts(_writers(plans))
-        if faults:
-            raise ConfigError(faults)
-        return plans
+        return await self._flows.plan()
 
     # -- running ----------------------------------------------------------------------------------------------------
 
@@ -157,31 +129,24 @@ class Replicator:
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
         reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
         epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
-        self._epochs = epochs
-        by_name = {plan.name: plan for plan in plans}
+        self._epochs, self._conductor, self._flows.conductor = epochs, conductor, conductor
         spark = asyncio.create_task(self.engine.start())
-        for watch in self.watches:
-            watch.tell_trouble()
-            if watch.name in by_name:
-                try:
-                    await watch.open(by_name[watch.name])
-                except (BrokerRefused, ClusterUnreachable, ConnectionLost, TimeoutError) as error:
-                    watch.fail(error)  # its watch tries again
+        await self._flows.begin(plans)
         jobs = [
             asyncio.create_task(tick_forever(conductor)),
             asyncio.create_task(self._every_second(conductor, each_second)),
             asyncio.create_task(self._tell_others()),
             asyncio.create_task(self.events.write_forever()),
             asyncio.create_task(self.certificates.watch(self.events.tell)),
-            *(asyncio.create_task(watch.watch()) for watch in self.watches),
-            *(asyncio.create_task(work) for watch in self.watches for work in self._flow_jobs(watch)),
-            *(asyncio.create_task(watch.keep_tenure(conductor.stop_all)) for watch in self.watches),
+            asyncio.create_task(self._reload_forever()),
+            asyncio.create_task(self._flows.tasks.supervise()),
         ]
         carrying = asyncio.create_task(epochs.run())
         try:
             await self._until_stopped(spark, carrying, jobs)
         finally:
-            await epochs.stop(_DRAIN_SECONDS)
+            await self._flows.tasks.end_all()
+            await epochs.stop(DRAIN_SECONDS)
             for job in [*jobs, carrying, spark]:
                 job.cancel()
             await asyncio.gather(*jobs, carrying, spark, return_exceptions=True)
@@ -216,26 +181,15 @@ class Replicator:
             self.events.tell(event)
         await self.events.flush(_FLUSH_SECONDS)
         await self._publish()
-        for watch in self.watches:
-            if watch.tenure is not None:
-                with contextlib.suppress(Exception):  # leaving: a target out of reach must not keep us
-                    async with asyncio.timeout(1.5):
-                        await watch.tenure.release()
+        await asyncio.gather(*(self._flows.leave(watch) for watch in self.watches))
         self.close()
         await self.engine.stop()
-
-    def _flow_jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
-        """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        ground = Ground(watch.settings, watch.plan_now, self.warm, self.clock, watch.look_soon, self.events.tell)
-        if self.options.until_caught_up:
-            yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
-        else:
-            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
 
     # -- what is to be carried --------------------------------------------------------------------------------------
 
     def _lanes_changed(self) -> None:
-        if self._epochs is not None:
+        if self._epochs is not None and self._conductor is not None:
+            self._conductor.keep_only({lane.id.key for lane in self._work().lanes})
             self._epochs.changed()
 
     def _work(self) -> Work:
@@ -263,10 +217,8 @@ class Replicator:
         return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
 
     def _is_held(self, key: str) -> bool:
-        for watch in self.watches:
-            if key.startswith(f"{watch.name}/"):
-                return watch.tenure is not None and watch.tenure.is_mine
-        return False
+        watch = self._flows.of(key)
+        return watch is not None and watch.tenure is not None and watch.tenure.is_mine
 
     # -- limits -----------------------------------------------------------------------------------------------------
 
@@ -278,17 +230,36 @@ class Replicator:
                 self._sockets.add(name)
                 _log.info("%s", socket_sentence(name, asked, granted))
 
-    async def _read_file_again(self) -> None:
-        """Limits count as soon as the file is saved; everything else waits for the next start."""
-        if not self._file.noticed():
-            return
-        try:
-            settings = await asyncio.to_thread(load_file, self.settings.path)
-        except ConfigError as error:
-            _log.warning("the file was changed and is wrong, so its limits are not read: %s", "; ".join(error.faults))
-            return
-        for sentence in self.limits.change(settings) or ["the file was saved, nothing changed"]:
-            _log.info("%s", sentence)
+    # -- the file ---------------------------------------------------------------------------------------------------
+
+    async def _reload_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_RELOAD_LOOK_SECONDS)
+            if self.file.is_due():
+                try:
+                    await self._reload()
+                except (HeliographError, TimeoutError) as error:
+                    self._tell_refused(str(error) or "a cluster did not answer in time")
+
+    async def _reload(self) -> None:
+        """A run that ends by itself copies what was there when it began: only its limits change."""
+        wanted = self._mine(await self.file.read())
+        found = changes(self._read, wanted, LIMITS if self.options.until_caught_up else LIVE)
+        await self._flows.change(found)
+        flows = tuple(watch.settings for watch in self.watches)
+        # What waits for the next start is said once, so it counts as read; only flows are compared with what they run on.
+        self._read = replace(wanted, flows=flows)
+        self.file.interval_s = wanted.engine.reload_interval_s
+        self.limits.change(flows)
+        self.certificates.change(flows)
+        for sentence in found.said or ("nothing changed",):
+            _log.info("the file was read again: %s", sentence)
+
+    def _tell_refused(self, reason: str) -> None:
+        advice = "mend it and save it again; the run goes on as before"
+        for watch in self.watches:
+            told = f"the file was read again and is not used: {reason}"
+            self.events.tell(Event(self.clock.now_ms(), watch.name, self.file.path, EventKind.FILE, told, advice))
 
     # -- accounting -------------------------------------------------------------------------------------------------
 
@@ -300,11 +271,11 @@ class Replicator:
             for key, view in self.board.lanes.items():
                 if view.row.get("finished"):
                     self._outcome.done.add(key)
-            await self._read_file_again()
             self.limits.tell(conductor.tasks)
             self._weigh()
             self._look_where_parked()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
+            self._forget_lanes(conductor)
             each_second()
             if self.options.until_caught_up and self._is_finished():
                 self.stop()
@@ -327,6 +298,16 @@ class Replicator:
             self._carried[key] = view.totals.bytes
             self._loads[lane] = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
 
+    def _forget_lanes(self, conductor: Conductor) -> None:
+        """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""
+        flows = {watch.name for watch in self.watches if watch.opened is None}
+        planned = {
+            lane.id.key for watch in self.watches if watch.opened is not None for lane in watch.opened.plan.lanes
+        }
+        for key in self.board.lanes.keys() - planned:
+            if key.split("/", 1)[0] not in flows and not conductor.carries_lane(key):
+                self.board.forget_lane(key)
+
     def _look_where_parked(self) -> None:
         """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
         for watch in self.watches:
@@ -340,12 +321,3 @@ class Replicator:
 
     def summary(self) -> Summary:
         return self._outcome.summary(self.clock.monotonic() - self.started_at, self.options.until_caught_up)
-
-
-def _writers(plans: list[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:
-    """Flows by the cluster they write to: two aliases of one cluster are one target."""
-    aliases: dict[str, str] = {}
-    return [
-        (plan.name, aliases.setdefault(plan.target_cluster_id, plan.settings.flow.target), dict(plan.remote))
-        for plan in plans
-    ]

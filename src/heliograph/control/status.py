@@ -21,12 +21,15 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import Holder
+from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
 _NEWEST = 40
 _MISSING = {3, 100}
 _EVENTS_LOOKED_AT = 500
+_LEFT_OUT = "left out"
+_NOT_NAMED = "the file does not choose its topic any more; its position is kept"
 _EVENTS_SHOWN = 5
 
 
@@ -236,13 +239,14 @@ def _lane(
     running: bool,
 ) -> LaneStatus:
     topic, partition = _topic_of(key)
+    left_out = row is None and not _is_chosen(ends.flow, topic)
     row = row or {}
     position = max(row.get("position", -1), entry.source_next if entry else -1)
     source_end = ends.source.get((topic, partition), row.get("source_end", -1))
     remote = ends.flow.remote_name(topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
-    state = row.get("state", "waiting") if running else stopped
+    state = _LEFT_OUT if left_out else row.get("state", "waiting") if running else stopped
     return LaneStatus(
         lane=key,
         topic=topic,
@@ -257,7 +261,7 @@ def _lane(
         producer_id=entry.identity.producer_id if entry else row.get("producer_id", -1),
         producer_epoch=entry.identity.producer_epoch if entry else row.get("producer_epoch", -1),
         state=state,
-        reason=row.get("reason", "") if running else "",
+        reason=_NOT_NAMED if left_out else row.get("reason", "") if running else "",
         since_ms=row.get("since_ms", 0) if running else (entry.time_ms if entry else 0),
         guard=row.get("guard", ""),
         records=totals.get("records", 0),
@@ -269,6 +273,11 @@ def _lane(
         foreign=totals.get("foreign", 0),
         skipped=totals.get("skipped", {}),
     )
+
+
+def _is_chosen(flow: FlowSettings, topic: str) -> bool:
+    heartbeats = flow.heartbeats_replication_enabled
+    return should_replicate(topic, flow.topic_names, flow.naming, flow.flow.target, heartbeats).replicate
 
 
 def _delta(entry: LedgerEntry | None) -> int:

@@ -40,6 +40,8 @@ class EventKind(StrEnum):
     """A flow cannot be planned or a cluster does not answer."""
     RECOVERED = "recovered"
     """The trouble of a flow is over."""
+    FILE = "file"
+    """The file was saved and cannot be used: the run goes on with what it has."""
     CERTIFICATE = "certificate"
     """A certificate of ours or of a broker ends within a week, or has ended."""
     TAKEN_OVER = "taken-over"

@@ -30,6 +30,7 @@ from heliograph.replication.generations import EntryKey, LedgerBook, encode_entr
 from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
 from heliograph.wire.record_batch import read_header, restamp
+from tests.support.doors import address_lines
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
@@ -93,13 +94,20 @@ class Mirror:
     def make_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         create_topic(self.source, self.topic, partitions, config=config)
 
-    def planner(self, isolation: str = "read_committed") -> FlowPlanner:
-        text = "\n".join(
+    def lines(self) -> str:
+        """Its file: both clusters and the flow."""
+        addresses = address_lines(f"{self.topic}s", self.source) | address_lines(f"{self.topic}t", self.target)
+        return "".join(
             (
-                f"clusters = {self.topic}s, {self.topic}t",
-                f"{self.topic}s.bootstrap.servers = {self.source}",
-                f"{self.topic}t.bootstrap.servers = {self.target}",
-                f"{self.flow}.enabled = true",
+                f"clusters = {self.topic}s, {self.topic}t\n",
+                *(f"{name} = {value}\n" for name, value in addresses.items()),
+                f"{self.flow}.enabled = true\n",
+            )
+        )
+
+    def planner(self, isolation: str = "read_committed") -> FlowPlanner:
+        text = self.lines() + "\n".join(
+            (
                 f"{self.flow}.topics = {self.topic}",
                 f"{self.topic}t->{self.topic}s.enabled = false",
                 "replication.factor = 1",

@@ -21,11 +21,7 @@ class Audit:
 
     def __init__(self, mirror: Mirror, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._mirror, self._capsys, self._file = mirror, capsys, folder / "mm2.properties"
-        name = mirror.topic
-        self._file.write_text(
-            f"clusters = {name}s, {name}t\n{name}s.bootstrap.servers = {mirror.source}\n"
-            f"{name}t.bootstrap.servers = {mirror.target}\n{mirror.flow}.enabled = true\n"
-        )
+        self._file.write_text(mirror.lines())
 
     def text(self) -> tuple[int, str]:
         self._capsys.readouterr()

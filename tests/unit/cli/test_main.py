@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,14 @@ def test_every_command_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> Non
         main.main(["--help"])
     shown = capsys.readouterr().out
     assert all(f"heliograph {command}" in shown for command in ("run", "status", "config", "demo"))
+
+
+def test_help_is_there_at_once_because_nothing_large_is_loaded_for_it() -> None:
+    code = (
+        "import sys\n"
+        "from heliograph.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    print(sorted({'pyspark', 'kafka'} & sys.modules.keys()))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.rstrip().endswith("[]")

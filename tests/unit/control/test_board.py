@@ -125,3 +125,12 @@ def test_records_of_others_and_skipped_ones_add_up() -> None:
     board.take("two", [report_row(LANE, counts={"foreign": 2, "skipped": {"skip": 1, "dead-letter": 4}})], {})
     totals = board.lanes[LANE].totals
     assert (totals.foreign, totals.skipped) == (5, {"skip": 2, "dead-letter": 4})
+
+
+def test_what_a_forgotten_lane_carried_stays_in_the_sums() -> None:
+    board = Board()
+    take(board, "one", 10)
+    take(board, "one", 5, lane=OTHER)
+    board.forget_lane(LANE)
+    assert list(board.lanes) == [OTHER]
+    assert board.carried() == (15, 150)

@@ -430,10 +430,11 @@ def test_stop_is_told_to_every_task(stage: Stage) -> None:
 
 def test_lanes_that_are_no_longer_planned_are_released_by_their_holder(stage: Stage) -> None:
     line = stage.task("one", A, B)
-    stage.conductor.forget({A, "A->B/never-seen/0"})
+    stage.conductor.keep_only({B, "A->B/never-seen/0"})
     assert line.said("release") == [words.release([A])]
     stage.says(line, words.released(A, "entry", clean=True))
-    stage.conductor.forget({A})
+    stage.conductor.keep_only({B})
     assert len(line.said("release")) == 1
+    assert stage.conductor.carries(B.split("/")[0])
     assert stage.holder(A) is None
     assert stage.holder(B) == "one"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, cast
 
 from heliograph.config.flows import Settings
 from heliograph.config.load import load
 from heliograph.control.conductor import TaskEnd
-from heliograph.control.limits import FileChanges, Limits, socket_sentence
+from heliograph.control.limits import Limits, socket_sentence
 from heliograph.spark.line import Line
 from tests.unit.control.fakes import FakeLine
 
@@ -75,22 +73,14 @@ def test_a_task_that_is_gone_leaves_its_part_to_the_others() -> None:
     assert one.told() == {"A->B": 1000}
 
 
-def test_a_changed_file_changes_limits_and_nothing_else() -> None:
+def test_limits_that_change_reach_the_tasks_and_so_does_their_end() -> None:
     task = Task("one", "A->B/orders/0")
     keeper = limits("throttle.bytes.per.second = 1000")
-    assert keeper.change(
-        settings("throttle.bytes.per.second = 2000000", "A->B.topic.orders.throttle.bytes.per.second = 7")
-    ) == [
-        "the limit of A->B is 2,000,000 bytes per second, it was 1,000 bytes per second",
-        "the limit of A->B/orders is 7 bytes per second, it was none",
-    ]
+    lines = ("throttle.bytes.per.second = 2000000", "A->B.topic.orders.throttle.bytes.per.second = 7")
+    keeper.change(settings(*lines).flows)
     keeper.tell([task.end])
     assert task.told() == {"A->B": 2_000_000, "A->B/orders": 7}
-    assert keeper.change(settings("A->B.topics = orders")) == [
-        "the limit of A->B is none, it was 2,000,000 bytes per second",
-        "the limit of A->B/orders is none, it was 7 bytes per second",
-        "other options of A->B changed too: they count from the next start",
-    ]
+    keeper.change(settings().flows)
     keeper.tell([task.end])
     assert task.told() == {}
     said = len(task.line.sent)
@@ -101,26 +91,10 @@ def test_a_changed_file_changes_limits_and_nothing_else() -> None:
 def test_a_limit_that_was_not_there_at_the_start_reaches_the_tasks() -> None:
     task = Task("one", "A->B/orders/0")
     keeper = limits()
-    assert keeper.change(settings()) == []
-    keeper.change(settings("throttle.bytes.per.second = 9"))
+    keeper.change(settings().flows)
+    keeper.change(settings("throttle.bytes.per.second = 9").flows)
     keeper.tell([task.end])
     assert task.told() == {"A->B": 9}
-
-
-def test_a_file_is_noticed_once_for_each_time_it_is_saved(tmp_path: Path) -> None:
-    path = tmp_path / "mm2.properties"
-    path.write_text("a")
-    changes = FileChanges(str(path))
-    assert not changes.noticed()
-    os.utime(path, ns=(1, 1))
-    assert changes.noticed()
-    assert not changes.noticed()
-    path.unlink()
-    assert not changes.noticed()
-    path.write_text("b")
-    os.utime(path, ns=(2, 2))
-    assert changes.noticed()
-    assert not FileChanges(str(tmp_path / "nothing")).noticed()
 
 
 def test_socket_buffers_are_told_as_asked_and_as_granted() -> None:

@@ -58,6 +58,9 @@ def test_a_remote_topic_is_free_again_when_its_flow_gives_it_up() -> None:
     owners.settle(plan("A", "clicks"))
     wanted = plan("B", "orders")
     assert owners.settle(wanted) is wanted
+    owners.release("B->C")
+    back = plan("A", "orders")
+    assert owners.settle(back) is back
 
 
 def test_another_cluster_may_have_a_topic_of_the_same_name() -> None:

@@ -22,8 +22,7 @@ LIMIT_ROWS = (
         "throttle.bytes.per.second",
         Whole(0),
         "0",
-        "Bytes that a flow may read of its source in a second, all its lanes together; 0: no limit. Counts as soon as the "
-        "file is saved, also while it runs.",
+        "Bytes that a flow may read of its source in a second, all its lanes together; 0: no limit.",
         FLOW,
         since=OURS,
     ),
@@ -83,6 +82,12 @@ ROWS = (
     ),
     _own("merge.target.bytes", Whole(1024), "1048576", "How large a merged batch may become."),
     _own("in.flight.batches", Whole(1, 5), "5", "Batches of one lane on their way to the target at the same time."),
+    _own(
+        "reload.interval.seconds",
+        Whole(0, unit="seconds"),
+        "10",
+        "How often a run looks whether its file was saved, and reads it again; 0: only on SIGHUP.",
+    ),
     _own("telemetry.interval.ms", Whole(100, unit="ms"), "1000", "How often positions and counters are published."),
     _policy(
         "on.source.reset",

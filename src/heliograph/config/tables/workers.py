@@ -39,7 +39,12 @@ CONNECTOR = (
     _connector("errors.retry.delay.max.ms", Whole(-1, unit="ms"), "60000", _LANES),
     _connector("errors.log.enable", Flag(), "false", _LANES),
     _connector("errors.log.include.messages", Flag(), "false", _LANES),
-    _connector("config.action.reload", Choice(("none", "restart")), "restart", "the file is read once"),
+    _connector(
+        "config.action.reload",
+        Choice(("none", "restart")),
+        "restart",
+        "the file is read again every reload.interval.seconds, and no lane restarts",
+    ),
     _connector("exactly.once.support", Choice(("requested", "required"), any_case=True), "requested", _ALWAYS_ONCE),
     _connector("transaction.boundary", Choice(("poll", "interval", "connector"), any_case=True), "poll", _ALWAYS_ONCE),
     _connector("transaction.boundary.interval.ms", _MS, None, _ALWAYS_ONCE),

@@ -1,0 +1,215 @@
+"""The flows of a run: planned together at the start, and as the file changes they come, go and change while others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heliograph.config.changes import Changes
+from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.control.clock import Clock
+from heliograph.control.conductor import Conductor
+from heliograph.control.events import EventLog
+from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.flow_tasks import FlowTasks
+from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.remote_owners import RemoteOwners
+from heliograph.errors import (
+    AccessRefused,
+    BrokerRefused,
+    BrokersUnsupported,
+    ClusterUnreachable,
+    ConfigError,
+    ConnectionLost,
+    HeliographError,
+)
+from heliograph.kafka.slot import Warm
+from heliograph.replication.topic_plan import remote_conflicts
+
+DRAIN_SECONDS = 6.0
+_RELEASE_SECONDS = 1.5
+_LOOK_SECONDS = 0.05
+_OUT_OF_REACH = (BrokerRefused, ClusterUnreachable, ConnectionLost, TimeoutError)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a run runs its flows."""
+
+    engine: EngineSettings
+    me: Runner
+    reset: bool
+    until_caught_up: bool
+
+
+class FlowSet:
+    """`watches` is one list for the whole run. `on_change` is called when lanes changed."""
+
+    def __init__(
+        self, flows: Sequence[FlowSettings], manner: Manner, warm: Warm, events: EventLog, on_change: Callable[[], None]
+    ) -> None:
+        self._manner = manner
+        self._warm = warm
+        self._events = events
+        self._on_change = on_change
+        self._clock = Clock()
+        self.tasks = FlowTasks()
+        self.conductor: Conductor | None = None
+        """Once there is one: who carries lanes, and can be told to stop."""
+        self._owners = RemoteOwners()
+        self.watches = [self._watch(flow) for flow in flows]
+
+    def _watch(self, flow: FlowSettings) -> FlowWatch:
+        watch = FlowWatch(flow, self._manner.engine, self._warm, self._manner.me, self._on_change, self._events.tell)
+        watch.reset = self._manner.reset
+        watch.owners = self._owners
+        return watch
+
+    def of(self, lane: str) -> FlowWatch | None:
+        return next((watch for watch in self.watches if lane.startswith(f"{watch.name}/")), None)
+
+    # -- the start --------------------------------------------------------------------------------------------------
+
+    async def plan(self) -> list[FlowPlan]:
+        """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
+        return await self._plan(self.watches, [])
+
+    async def _plan(self, watches: Sequence[FlowWatch], others: Sequence[FlowPlan]) -> list[FlowPlan]:
+        found = await asyncio.gather(*(watch.discover() for watch in watches), return_exceptions=True)
+        refused = [result for result in found if isinstance(result, BrokersUnsupported)]
+        if refused and len(refused) == len(found):
+            raise refused[0]  # nothing is left to run
+        plans: list[FlowPlan] = []
+        faults: list[str] = []
+        for watch, result in zip(watches, found, strict=True):
+            match result:
+                case FlowPlan():
+                    plans.append(result)
+                case ConfigError():
+                    faults.extend(result.faults)
+                case ClusterUnreachable() | BrokersUnsupported():
+                    watch.expect(result)
+                case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found):
+                    raise result  # with other flows to carry, they need not wait until a person has acted
+                case ConnectionLost():
+                    watch.expect(result)
+                case BaseException():
+                    raise result
+        faults += remote_conflicts(_writers([*others, *plans]))
+        if faults:
+            raise ConfigError(faults)
+        return plans
+
+    async def begin(self, plans: Sequence[FlowPlan]) -> None:
+        """Open every flow that could be planned, and keep all of them under watch."""
+        by_name = {plan.name: plan for plan in plans}
+        for watch in self.watches:
+            await self._open(watch, by_name.get(watch.name))
+        for watch in self.watches:
+            self._keep(watch)
+
+    async def _open(self, watch: FlowWatch, plan: FlowPlan | None) -> None:
+        watch.tell_trouble()
+        if plan is not None:
+            try:
+                await watch.open(plan)
+            except _OUT_OF_REACH as error:
+                watch.fail(error)  # its watch tries again
+
+    def _keep(self, watch: FlowWatch) -> None:
+        self.tasks.begin(watch.name, "watch", [watch.watch(), watch.keep_tenure(self._lost)])
+        self.tasks.begin(watch.name, "jobs", self._jobs(watch))
+
+    def _lost(self) -> None:
+        """Another run took a flow."""
+        if self.conductor is not None:
+            self.conductor.stop_all()
+
+    def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
+        """What is done around the records; a run that ends by itself does once what another does at intervals."""
+        ground = Ground(watch.settings, watch.plan_now, self._warm, self._clock, watch.look_soon, self._events.tell)
+        if self._manner.until_caught_up:
+            yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
+        else:
+            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+
+    # -- the file was saved -----------------------------------------------------------------------------------------
+
+    async def change(self, changes: Changes) -> None:
+        """All of it, or nothing: ConfigError or another error where flows do not fit together or cannot be."""
+        new = [self._watch(flow) for flow in changes.added]
+        try:
+            plans = await self._plan_changed(new, changes)
+        except BaseException:
+            for watch in new:
+                watch.close()
+            raise
+        for name in changes.removed:
+            await self._remove(name)
+        for settings in changes.changed:
+            watch = self._named(settings.flow.name)
+            watch.change(settings)
+            await self.tasks.end(watch.name, "jobs")
+            self.tasks.begin(watch.name, "jobs", self._jobs(watch))
+        by_name = {plan.name: plan for plan in plans}
+        for watch in new:
+            self._events.carry(watch.name, watch.settings.target)
+            self.watches.append(watch)
+            await self._open(watch, by_name.get(watch.name))
+            self._keep(watch)
+
+    async def _plan_changed(self, new: Sequence[FlowWatch], changes: Changes) -> list[FlowPlan]:
+        """The plans of new flows, after a look whether any two of all would write one topic."""
+        touched = {*changes.removed, *(settings.flow.name for settings in changes.changed)}
+        others = [plan for watch in self.watches if watch.name not in touched and (plan := watch.plan_now())]
+        for settings in changes.changed:
+            with contextlib.suppress(*_OUT_OF_REACH):
+                others.append(await asyncio.to_thread(_discover, settings, self._manner.engine))
+        return await self._plan(new, others)
+
+    async def _remove(self, name: str) -> None:
+        """Its lanes drain; then the next run of it need not wait."""
+        watch = self._named(name)
+        self.watches.remove(watch)
+        self._owners.release(name)
+        await self.tasks.end(name)
+        self._on_change()
+        deadline = self._clock.monotonic() + DRAIN_SECONDS
+        while (carried := self._is_carried(name)) and self._clock.monotonic() < deadline:
+            await asyncio.sleep(_LOOK_SECONDS)
+        await self.leave(watch, in_order=not carried)
+
+    def _is_carried(self, flow: str) -> bool:
+        return self.conductor is not None and self.conductor.carries(flow)
+
+    async def leave(self, watch: FlowWatch, in_order: bool = True) -> None:
+        """`in_order`: nothing of it is carried any more, and whoever wants the flow may have it at once."""
+        if watch.tenure is not None and in_order:
+            with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a target out of reach must not keep us
+                async with asyncio.timeout(_RELEASE_SECONDS):
+                    await watch.tenure.release()
+        watch.close()
+
+    def _named(self, name: str) -> FlowWatch:
+        return next(watch for watch in self.watches if watch.name == name)
+
+
+def _discover(settings: FlowSettings, engine: EngineSettings) -> FlowPlan:
+    planner = FlowPlanner(settings, engine)
+    try:
+        return planner.discover()
+    finally:
+        planner.close()
+
+
+def _writers(plans: Sequence[FlowPlan]) -> list[tuple[str, str, dict[str, str]]]:
+    """Flows by the cluster they write to: two aliases of one cluster are one target."""
+    aliases: dict[str, str] = {}
+    return [
+        (plan.name, aliases.setdefault(plan.target_cluster_id, plan.settings.flow.target), dict(plan.remote))
+        for plan in plans
+    ]
