@@ -16,10 +16,11 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.load import load
 from heliograph.control.opening import open_lanes
 from heliograph.control.planner import FlowPlanner
-from heliograph.embedded.cluster import EmbeddedCluster, start_many
+from heliograph.embedded.cluster import start_many
 from heliograph.operations.compare import compare_topics
 from tests.integration.protocol.harness import Opened, carry, with_warm
 from tests.support.clusters import TwoClusters
+from tests.support.doors import AuthorizedCluster, address_lines
 from tests.support.topics import create_topic, ends, topic_names
 from tests.support.writers import samples, write
 
@@ -75,7 +76,7 @@ TOPOLOGIES = {
 
 @pytest.fixture(scope="module")
 def addresses(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
-    third = EmbeddedCluster("C", tmp_path_factory.mktemp("third"))
+    third = AuthorizedCluster("C", tmp_path_factory.mktemp("third"))
     try:
         start_many([third])
         yield two_clusters.a.bootstrap, two_clusters.b.bootstrap, third.bootstrap
@@ -95,7 +96,8 @@ def settings_of(name: str, addresses: tuple[str, ...], word: str) -> tuple[Setti
     where = dict(zip(found[1].split(", "), addresses, strict=False))
     topics = "|".join(sorted({topic for written in TOPOLOGIES[name].written.values() for topic in written}))
     text = re.sub(r"(?m)^[^#\n]*topics = .*$", lambda line: re.sub(rf"\b({topics})\b", rf"{word}\1", line[0]), text)
-    lines = [f"{alias}.bootstrap.servers = {address}" for alias, address in where.items()]
+    ours = [address_lines(alias, address) for alias, address in where.items()]
+    lines = [f"{key} = {value}" for keys in ours for key, value in keys.items()]
     lines += ["replication.factor = 1", "heartbeats.replication.enabled = false"]
     return load("\n".join([text, *lines]), f"{name}.properties"), where
 

@@ -115,7 +115,7 @@ class FlowPlanner:
         nameless = without_ids(settings.flow.source, topics)
         if nameless is not None:
             raise BrokersUnsupported(nameless)
-        remote = {name: settings.remote_name(name) for name in topics}
+        remote = {name: self.remote_name(name) for name in topics}
         existing = self._target.topics()
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
@@ -143,6 +143,10 @@ class FlowPlanner:
                 configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
             ),
         )
+
+    def remote_name(self, topic: str) -> str:
+        """A trial's remote topics have its prefix in front."""
+        return self.settings.remote_name(topic)
 
     def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         flow, chosen = self.settings.flow, self.settings.mm2.topic

@@ -132,7 +132,7 @@ class HandingBack:
         flow = self._settings.flow
         planned = {lane.id.topic for lane in plan.lanes}
         copied = sorted({lane.topic for lane in book.lanes() if lane.flow == flow.name} - planned)
-        remote = [self._settings.remote_name(topic) for topic in copied]
+        remote = [self._planner.remote_name(topic) for topic in copied]
         for end, topics in ((self._settings.source, copied), (self._settings.target, remote)):
             views = await self._warm.client(end).metadata(topics) if topics else {}
             hidden = [topic for topic, view in views.items() if view.error == _NOT_ALLOWED]

@@ -9,6 +9,7 @@ from heliograph.control.starting import Wish
 from heliograph.kafka.ledger import LEDGER_TOPIC
 from tests.integration.protocol.harness import BATCH_BY_BATCH, Attempt, Opened, carry, with_warm
 from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.doors import address_lines
 from tests.support.reading import values
 from tests.support.topics import create_topic, delete_topic, topic_names
 from tests.support.waiting import wait_until
@@ -24,8 +25,10 @@ class Pair:
         self.a, self.b, self.topic = a, b, name
         lines = (
             f"clusters = {name}a, {name}b",
-            f"{name}a.bootstrap.servers = {a}",
-            f"{name}b.bootstrap.servers = {b}",
+            *(
+                f"{key} = {value}"
+                for key, value in (address_lines(f"{name}a", a) | address_lines(f"{name}b", b)).items()
+            ),
             f"{name}a->{name}b.enabled = true",
             f"{name}b->{name}a.enabled = true",
             f"topics = {name}",
@@ -45,7 +48,8 @@ class Pair:
         planner = FlowPlanner(settings, self._settings.engine)
         try:
             plan = planner.apply(planner.discover())
-            return Opened(plan, with_warm(lambda warm: open_lanes(plan, planner, warm, True, Wish(reset))))
+            flow = with_warm(lambda warm: open_lanes(plan, planner, warm, True, Wish(reset)))
+            return Opened(flow.plan, flow)
         finally:
             planner.close()
 
