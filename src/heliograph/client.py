@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load_file
+from heliograph.control.checkpoints import checkpoints_topic
 from heliograph.errors import ConfigError, HeliographError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
@@ -74,8 +75,7 @@ class MirrorClient:
     def remote_consumer_offsets(self, group: str, alias: str) -> dict[Partition, RemoteOffset]:
         """By remote topic and partition, what the newest checkpoints of cluster `alias` say; empty without a checkpoint."""
         flow = self._flow(alias)
-        separator = flow.separator if flow.internal_separator_enabled else "."
-        return asyncio.run(_checkpoints(flow, f"{alias}{separator}checkpoints{separator}internal", group))
+        return asyncio.run(_checkpoints(flow, checkpoints_topic(flow), group))
 
     def translate(self, alias: str, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translated:
         """An offset of cluster `alias` to the offset of its copy here, exactly; `reverse`: from here to there."""

@@ -97,6 +97,7 @@ def _common(alias: str, lab: Lab, topic: str) -> dict[str, str]:
         f"B->{alias}.enabled": "false",
         "replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
     }
 
 

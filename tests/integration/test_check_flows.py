@@ -138,7 +138,7 @@ def test_a_mirror_maker_that_runs_for_the_flow_fails_the_check(two_clusters: Two
         {one.source: two_clusters.a.bootstrap, one.target: two_clusters.b.bootstrap},
         {one.flow: one.name},
         {f"{name}.replication.factor": "1" for name in (*factors, "offset-syncs.topic", "checkpoints.topic")}
-        | {"emit.heartbeats.enabled": "false", "emit.checkpoints.enabled": "true"},
+        | {f"emit.{name}.enabled": "true" for name in ("offset-syncs", "checkpoints")},
     )
     with MirrorMaker(theirs, tmp_path / "mm2.log", Jvm()):
 

@@ -15,7 +15,7 @@ from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.lane import Outgoing
-from heliograph.kafka.slot import FlowRules, Slot, SlotPlan, SlotSettings, Warm, wall_ms
+from heliograph.kafka.slot import FlowRules, Slot, SlotPlan, SlotSettings, Warm, now_ms
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneCounts, LaneId, LedgerEntry, Rule
 from heliograph.operations.compare import compare_topics
@@ -89,7 +89,7 @@ class OneLane:
         identity = await target.new_identity(transactional_id(flow))
         ids = (target.cluster_id, lane.source_topic_id, lane.target_topic_id)
         entry = LedgerEntry(lane.id, 0, identity, Rule(), *ids, start, 0, start, -1, 0, 0)
-        await open_generations(warm.ledger(self._b), [entry], wall_ms())
+        await open_generations(warm.ledger(self._b), [entry], now_ms())
         rules = FlowRules(flow, "A", "B", True, DAY_MS)
         return SlotPlan((lane,), {lane.id.key: end}, {"A": self._a, "B": self._b}, {flow: rules}, SlotSettings())
 

@@ -85,7 +85,7 @@ def test_a_run_writes_both_pairs_and_the_copy_of_the_sources_reaches_the_target(
         wait_until(lambda: ends(there, "heartbeats")[0] >= 2, "heartbeats are written to B", every=0.2)
         jobs = {job["name"]: job for job in status(file)["A->B"]["jobs"]}
         assert run.terminate() == 0
-    assert jobs.keys() == {"heartbeats on A", "heartbeats on B", "topic configs"}
+    assert jobs.keys() == {"heartbeats on A", "heartbeats on B", "topic configs", "ACLs"}
     assert all(job["trouble"] == "" and job["ended_ms"] for job in jobs.values())
     assert all(job["actions"] >= 2 for name, job in jobs.items() if name.startswith("heartbeats"))
     for bootstrap in (here, there):

@@ -14,6 +14,7 @@ from heliograph.replication.translation import (
     Exact,
     Gone,
     Kept,
+    KeptLog,
     NotKnown,
     Runs,
     Window,
@@ -117,13 +118,13 @@ def test_keys_find_every_copy_after_any_two_cleanings(
 ) -> None:
     """Values repeat on purpose: equal records of a key are what could be taken for one another."""
 
-    def cleaned(until: int, shift: int) -> list[Kept]:
+    def cleaned(until: int, shift: int) -> KeptLog:
         last = {key: place for place, (key, _) in enumerate(records[:until])}
-        return [
+        return KeptLog(
             Kept(place + shift, key.encode(), (value,))
             for place, (key, value) in enumerate(records)
             if place >= until or last[key] == place
-        ]
+        )
 
     here, there = cleaned(source_clean, 0), cleaned(target_clean, 1_000)
     answer = by_key(offset, here, there, 2_000, "target")

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.settings import Jvm
 from heliograph.replication.permissions import NEEDS, On
+from heliograph.replication.topic_names import HEARTBEATS
 from tests.support.topics import ANSWER_SECONDS, admin
 from tests.support.waiting import wait_until
 
@@ -45,6 +46,8 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.SOURCE_TOPICS: (_TOPIC, *_ANY),
     On.REMOTE_TOPICS: (_TOPIC, *_ANY),
     On.OWN_TOPICS: (_TOPIC, ResourcePatternType.PREFIXED, "__heliograph-"),
+    On.SOURCE_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
+    On.TARGET_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
     On.SOURCE_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TARGET_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TRANSACTIONAL_ID: (ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED, "heliograph."),
@@ -54,10 +57,7 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.MM2_OFFSETS: (_TOPIC, *_ANY),  # a Connect worker's may have any name
     On.MM2_CONFIGS: (_TOPIC, *_ANY),
 }
-_OF_JOBS = (
-    (_TOPIC, *_ANY, "ALTER_CONFIGS"),
-    (_TOPIC, *_ANY, "DELETE"),
-)
+_OF_JOBS = ((_GROUP, *_ANY, "READ"),)
 
 _admitted: dict[str, AuthorizedCluster] = {}
 """By the address of the open door."""

@@ -15,7 +15,7 @@ from heliograph.config.load import load
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.mm2_store import read_stored, write_stored
-from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.slot import Warm, now_ms
 from heliograph.migration.hand_back import FlowHandBack, HandingBack
 from heliograph.model.lanes import LedgerEntry
 from heliograph.operations.compare import compare_topics
@@ -106,7 +106,7 @@ class InProcessFlow:
     def store(self, topic: str, offset: int, kept_in: str, connector: str = "MirrorSourceConnector") -> None:
         """Stored progress, as MirrorMaker 2 writes it; the topic exists."""
         entry = HandBack(connector, (topic, 0), offset, kept_in)
-        self._with_target(lambda client: write_stored(client, [entry], self.source_alias, wall_ms()))
+        self._with_target(lambda client: write_stored(client, [entry], self.source_alias, now_ms()))
 
     def stored(self, kept_in: str) -> list[Stored]:
         return self._with_target(lambda client: read_stored(client, [kept_in], self.source_alias))

@@ -21,6 +21,7 @@ from heliograph.operations.compare import compare_topics
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.mm2_progress import SOURCE_CONNECTOR, default_configs_topic, default_group, default_topic
 from heliograph.replication.permissions import NEEDS, Need, On
+from heliograph.replication.topic_names import HEARTBEATS
 from heliograph.wire.mm2 import StoredOffset, encode_stored_offset
 from tests.integration.protocol.harness import with_client
 from tests.support.guarded import Grant, GuardedCluster
@@ -31,6 +32,7 @@ OWN_TOPICS = ("__heliograph-ledger", "__heliograph-telemetry", "__heliograph-eve
 PARTITIONS = 2
 RECORDS = 100
 _CLUSTER = "kafka-cluster"
+_CONTAINED_IN = {(On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "ALTER_CONFIGS", (On.TARGET_CLUSTER, "DESCRIBE"): "ALTER"}
 _LONG_MS = 60_000
 
 Seen = TypeVar("Seen")
@@ -57,6 +59,9 @@ class Footprint:
         lines = {
             f"{self.flow}.start.from": f"group:{self.name}",  # it has committed nothing: lanes begin at the start
             f"{self.flow}.on.bad.record": "dead-letter",
+            f"{self.flow}.sync.topic.deletes.enabled": "true",
+            "emit.heartbeats.enabled": "true",
+            "heartbeats.topic.replication.factor": "1",
             f"{self.target}.offset.storage.replication.factor": "1",
             f"{self.target}.offset.storage.partitions": "1",
         }
@@ -69,6 +74,8 @@ class Footprint:
             On.SOURCE_TOPICS: [("topic", self.name, False)],
             On.REMOTE_TOPICS: [("topic", self.remote, False)],
             On.OWN_TOPICS: [("topic", name, False) for name in OWN_TOPICS],
+            On.SOURCE_HEARTBEATS: [("topic", HEARTBEATS, False)],
+            On.TARGET_HEARTBEATS: [("topic", HEARTBEATS, False)],
             On.SOURCE_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TARGET_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TRANSACTIONAL_ID: [("transactional id", f"heliograph.{self.flow}", False)],
@@ -93,8 +100,10 @@ class Footprint:
             self.cluster_of(need).revoke(*self.grants_of(need))
 
     def without(self, need: Need, look: Callable[[], Seen]) -> Seen:
-        """What is seen while one permission is taken away."""
-        cluster, grants = self.cluster_of(need), self.grants_of(need)
+        """What is seen while one permission is taken away, and what contains it."""
+        container = _CONTAINED_IN.get((need.on, need.operation))
+        taken = [each for each in NEEDS if each == need or (each.on, each.operation) == (need.on, container)]
+        cluster, grants = self.cluster_of(need), [grant for each in taken for grant in self.grants_of(each)]
         cluster.revoke(*grants)
         try:
             return look()

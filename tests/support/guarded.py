@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -127,3 +127,9 @@ class GuardedCluster(EmbeddedCluster):
         for number in range(count):
             producer.produce(topic, key=f"k{number}".encode(), value=f"value {number}".encode())
         assert producer.flush(ANSWER_SECONDS) == 0
+
+    def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """As the group's own application does, which has its rights."""
+        client = Consumer(self.root | {"group.id": group, "enable.auto.commit": False})
+        client.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        client.close()

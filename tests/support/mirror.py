@@ -22,8 +22,10 @@ QUICK = {
     "lane.retry.backoff.ms": "200",
     "heartbeats.replication.enabled": "false",
     "emit.heartbeats.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
+    "emit.checkpoints.enabled": "false",
 }
-"""One broker on each side, no test waits long for what must be waited for, none writes heartbeats or copies another one's."""
+"""One broker on each side, no test waits long for what must be waited for, none writes or copies what is not its subject."""
 
 
 def word() -> str:

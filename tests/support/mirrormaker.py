@@ -37,6 +37,7 @@ def mirrormaker_lines(source: str, target: str) -> dict[str, str]:
     return {f"{name}.replication.factor": "1" for name in _SMALL} | {
         "tasks.max": "1",
         "emit.heartbeats.enabled": "false",
+        "emit.offset-syncs.enabled": "true",
         "sync.topic.acls.enabled": "false",
         "sync.topic.configs.enabled": "false",
         f"{target}.offset.storage.partitions": "2",

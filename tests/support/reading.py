@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.support.topics import ends, starts
 
@@ -27,3 +27,22 @@ def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
 
 def values(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
     return [message.value() for message in messages(bootstrap, topic, partition)]
+
+
+def committed_values(bootstrap: str, topic: str, offset: int, partition: int = 0) -> list[Any]:
+    """What a reader who leaves out aborted records gets from an offset to the end; the last offset may be a marker."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
+    client = Consumer({**settings, "enable.partition.eof": True, "isolation.level": "read_committed"})
+    client.assign([TopicPartition(topic, partition, offset)])
+    found: list[Any] = []
+    try:
+        while True:
+            message = client.poll(10)
+            assert message is not None, f"{topic} did not end"
+            error = message.error()
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                return found
+            found.append(message.value())
+    finally:
+        client.close()

@@ -11,7 +11,7 @@ from heliograph.replication.findings import Level
 from heliograph.replication.mm2_progress import default_topic
 from heliograph.replication.permissions import NEEDS, Occasion
 from heliograph.replication.policies import dead_letter_topic
-from heliograph.replication.topic_names import HEARTBEATS
+from heliograph.replication.topic_names import HEARTBEATS, DefaultPolicy
 
 FORGETTING = "To forget a flow, besides READ and WRITE on topics `__heliograph-*`, and without anything on the source:"
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "footprint.md").read_text(encoding="utf-8")
@@ -41,6 +41,8 @@ def in_code(when: Occasion, is_on_source: bool) -> list[tuple[str, ...]]:
     [
         ("On the source:", Occasion.RUN, True),
         ("On the target:", Occasion.RUN, False),
+        ("For jobs, on the source:", Occasion.JOBS, True),
+        ("For jobs, on the target:", Occasion.JOBS, False),
         ("To take over from MirrorMaker 2, besides the above:", Occasion.TAKE_OVER, False),
         ("To hand back, besides all of the above:", Occasion.HAND_BACK, False),
         (FORGETTING, Occasion.FORGET, False),
@@ -51,11 +53,13 @@ def test_the_permissions_are_those_of_the_code(heading: str, when: Occasion, is_
 
 
 def test_only_a_run_needs_anything_on_the_source() -> None:
-    assert {need.when for need in NEEDS if need.is_on_source} == {Occasion.RUN}
+    assert {need.when for need in NEEDS if need.is_on_source} == {Occasion.RUN, Occasion.JOBS}
 
 
 def test_every_topic_that_is_made_is_listed() -> None:
     listed = {row[0] for row in rows_below("On the target of a flow:")}
     made = {topic.name for topic in internal_topics(1)}
     made |= {dead_letter_topic("<remote topic>"), default_topic("<source>"), HEARTBEATS}
+    made.add(DefaultPolicy().offset_syncs_topic("<source>"))
+    made |= {DefaultPolicy().checkpoints_topic("<source>")}
     assert listed == {f"`{name}`" for name in made} | {"the remote topics"}

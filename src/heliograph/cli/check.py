@@ -20,6 +20,12 @@ from heliograph.replication.findings import Finding, Level, has_failed
 
 _log = logging.getLogger("heliograph.check")
 _AT_RUN_SECONDS = 15.0
+_LOG_LEVELS = {
+    Level.PASS: logging.DEBUG,
+    Level.NOTE: logging.INFO,
+    Level.WARN: logging.WARNING,
+    Level.FAIL: logging.ERROR,
+}
 
 _ABOUT = """\
 Asks both clusters of every flow in FILE and changes nothing: reach, authentication, cluster ids, broker versions, every
@@ -95,6 +101,5 @@ def log_findings(findings: Sequence[Finding], said: Sequence[str] = ()) -> None:
     for finding in findings:
         if any(sentence in finding.sentence for sentence in said):
             continue
-        level = {Level.PASS: logging.DEBUG, Level.WARN: logging.WARNING, Level.FAIL: logging.ERROR}[finding.level]
         advice = f" ({finding.advice})" if finding.advice else ""
-        _log.log(level, "check: %s: %s%s", finding.subject, finding.sentence, advice)
+        _log.log(_LOG_LEVELS[finding.level], "check: %s: %s%s", finding.subject, finding.sentence, advice)

@@ -36,6 +36,8 @@ A->B.enabled = true
 A->B.topics = .*
 replication.factor = 1
 heartbeats.topic.replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
 refresh.topics.interval.seconds = 5
 """
 _CATCH_UP_SECONDS = 60

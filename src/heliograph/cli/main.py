@@ -19,6 +19,7 @@ COMMANDS = (
     "events",
     "check",
     "plan",
+    "compare",
     "config",
     "translate",
     "audit",
@@ -38,6 +39,7 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
   heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph plan mm2.properties                every change that is pending, with its reason; makes none
+  heliograph compare mm2.properties             what differs between the two clusters of a flow
   heliograph config mm2.properties              every option, its value, where it came from
   heliograph translate mm2.properties --flow A->B --group g  where a group goes on, on the other cluster
   heliograph audit mm2.properties               what became of every source offset; the sums must close

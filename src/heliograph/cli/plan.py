@@ -37,11 +37,16 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(flow.troubles for flow in flows) else 0
 
 
+def _headline(flow: FlowPending) -> str:
+    if flow.actions:
+        return f"{count(len(flow.actions), 'change')} pending"
+    return "could not be looked at" if flow.unseen else "nothing pending"
+
+
 def lines_of(flow: FlowPending) -> list[str]:
     """A headline, and a line for each change, each topic left out, each trouble."""
-    number = count(len(flow.actions), "change") if flow.actions else "nothing"
-    lines = [f"{flow.flow}: {number} pending"]
+    lines = [f"{flow.flow}: {_headline(flow)}"]
     lines += [f"  {action.subject}: {action.what} ({action.why})" for action in flow.actions]
     lines += [f"  left out: {sentence}" for sentence in flow.left_out]
-    lines += [f"  not looked at: {trouble}" for trouble in flow.troubles]
+    lines += [f"  {trouble}" if flow.unseen else f"  not looked at: {trouble}" for trouble in flow.troubles]
     return lines

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.group_table import group_table
 from heliograph.cli.words import ago, count, moment
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.control.status import FlowStatus, LaneStatus, read_status
+from heliograph.operations.group_states import FlowGroups, group_states
 
 _PLAIN_WIDTH = 400
 
@@ -31,6 +34,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--trial", default="", metavar="PREFIX", help="the lanes of `heliograph run FILE --trial PREFIX`"
     )
+    parser.add_argument(
+        "--groups", action="store_true", help="show where each consumer group stands on both clusters, and why"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -40,26 +46,57 @@ def run(args: argparse.Namespace) -> int:
     now_ms = Clock().now_ms()
     shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
     flows = asyncio.run(read_status(shown, now_ms))
+    groups = asyncio.run(group_states(shown, settings.engine)) if args.groups else {}
     if args.json:
-        sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": [flow.as_json() for flow in flows]}, indent=2) + "\n")
+        told = [flow.as_json() | _groups_json(groups.get(flow.flow)) for flow in flows]
+        sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": told}, indent=2) + "\n")
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
         for flow in flows:
-            _show(console, flow, now_ms)
+            _show(console, flow, now_ms, groups.get(flow.flow))
     return 1 if any(flow.trouble and not flow.lanes for flow in flows) else 0
 
 
-def _show(console: Console, flow: FlowStatus, now_ms: int) -> None:
+def _groups_json(groups: FlowGroups | None) -> dict[str, Any]:
+    return {} if groups is None else groups.as_json()
+
+
+def _show(console: Console, flow: FlowStatus, now_ms: int, groups: FlowGroups | None = None) -> None:
+    """Lanes, or groups if these were asked for; then what the jobs say, and the newest events."""
     console.print(headline(flow, now_ms), highlight=False, markup=False)
-    if flow.lanes:
+    if groups is not None and groups.states:
+        console.print(group_table(groups))
+    elif groups is None and flow.lanes:
         console.print(_table(flow.lanes, now_ms))
+    for line in [*_about_groups(groups), *_about_offsets(flow), *_about_jobs(flow, now_ms), *_about_events(flow)]:
+        console.print(f"  {line}", highlight=False, markup=False)
+
+
+def _about_groups(groups: FlowGroups | None) -> list[str]:
+    if groups is None:
+        return []
+    nothing = [] if groups.states else ["no group has committed an offset for its topics"]
+    return [f"groups: {trouble}" for trouble in groups.troubles or nothing]
+
+
+def _about_offsets(flow: FlowStatus) -> list[str]:
+    return [
+        f"{lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
+        for lane in flow.lanes
+        if lane.align and lane.differs_since >= 0
+    ]
+
+
+def _about_jobs(flow: FlowStatus, now_ms: int) -> Iterator[str]:
     for job in flow.jobs:
+        if job.get("summary"):
+            yield f"{job['name']}: {job['summary']}"
         if job["trouble"]:
-            since = ago(now_ms, job["trouble_since_ms"])
-            console.print(f"  {job['name']}: trouble for {since}: {job['trouble']}", highlight=False, markup=False)
-    for event in flow.events:
-        about = f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
-        console.print(about, highlight=False, markup=False)
+            yield f"{job['name']}: trouble for {ago(now_ms, job['trouble_since_ms'])}: {job['trouble']}"
+
+
+def _about_events(flow: FlowStatus) -> list[str]:
+    return [f"{moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}" for event in flow.events]
 
 
 def headline(flow: FlowStatus, now_ms: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, OptionValue
+from heliograph.config.flows import EngineSettings, FlowSettings, GroupSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
 from heliograph.config.plugins import Plugins
@@ -20,10 +20,12 @@ from heliograph.config.tables.mirror import IDENTITY_POLICY
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.plugins import METHODS
 from heliograph.replication.renames import TOPIC, Renames
 from heliograph.replication.starts import StartFrom
 
+_SYNCS_TOPIC = ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor")
 Entries = Mapping[str, Property]
 
 
@@ -42,8 +44,11 @@ def _security_keys(view: View, forms: Sequence[str]) -> dict[str, str]:
 
 def security_faults(entries: Entries, flow: Flow) -> Iterator[str]:
     """What does not fit together in the keys of the connections of one flow, each fault once."""
-    for alias, form in ((flow.source, READER), (flow.target, WRITER)):
-        view = View(entries, cluster=alias, flow=flow.name)
+    ends = [(flow.source, flow, READER), (flow.target, flow, WRITER)]
+    if any(pulse.target == flow.source for pulse in _heartbeats(entries, flow)):
+        ends.append((flow.source, Flow(flow.target, flow.source), WRITER))
+    for alias, pair, form in ends:
+        view = View(entries, cluster=alias, flow=pair.name)
         found = (fault for forms in (form, CONTROL) for fault in read_security(_security_keys(view, forms))[1])
         yield from (f"cluster {alias}: {fault}" for fault in dict.fromkeys(found))
 
@@ -84,16 +89,26 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
         plugins=_plugins(view),
+        align=view.flag("offsets.align"),
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
         mm2=_mm2_settings(writer),
-        jobs=JobSettings(
-            heartbeats=_heartbeats(entries, flow),
-            sync_configs=view.flag("sync.topic.configs.enabled"),
-            sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
-            sync_deletes=view.flag("sync.topic.deletes.enabled"),
-            deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
-        ),
+        jobs=_job_settings(entries, flow, view, writer),
+    )
+
+
+def _job_settings(entries: Entries, flow: Flow, view: View, writer: View) -> JobSettings:
+    return JobSettings(
+        heartbeats=_heartbeats(entries, flow),
+        offset_syncs=_offset_syncs(view, writer),
+        sync_configs=view.flag("sync.topic.configs.enabled"),
+        sync_configs_interval_s=view.number("sync.topic.configs.interval.seconds"),
+        sync_acls=view.flag("sync.topic.acls.enabled"),
+        sync_acls_interval_s=view.number("sync.topic.acls.interval.seconds"),
+        sync_acls_scope=view.text("sync.topic.acls.scope"),
+        sync_deletes=view.flag("sync.topic.deletes.enabled"),
+        deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
+        groups=_groups(view),
     )
 
 
@@ -141,6 +156,47 @@ def _emitting(entries: Entries, pair: Flow) -> Emitting:
         view.flag("emit.heartbeats.enabled"),
         view.number("emit.heartbeats.interval.seconds"),
         view.number("heartbeats.topic.replication.factor"),
+    )
+
+
+def _offset_syncs(view: View, writer: View) -> SyncSettings | None:
+    """A source that must not be written to has no offset-syncs topic: it is the target's, unless the file says otherwise."""
+    if not view.flag("emit.offset-syncs.enabled"):
+        return None
+    return SyncSettings(
+        on_source=view.text("offset-syncs.topic.location") == "source" and not view.flag("source.readonly"),
+        lag_max=view.number("offset.lag.max"),
+        flush_ms=writer.number("offset.flush.interval.ms"),
+        replication_factor=view.number("offset-syncs.topic.replication.factor"),
+    )
+
+
+def offset_sync_faults(entries: Entries, flow: Flow) -> Iterator[str]:
+    """What does not fit together in the options of offset syncs of one flow."""
+    view = View(entries, flow=flow.name)
+    location = view.find("offset-syncs.topic.location")
+    if location.entry is not None and location.text == "source" and view.flag("source.readonly"):
+        yield (
+            f"{flow.name}: {location.entry.name} = source does not go with source.readonly = true: offset syncs would be "
+            "written to the source; write target, or leave it out"
+        )
+    if not view.flag("emit.offset-syncs.enabled"):
+        named = (view.find(name).entry for name in _SYNCS_TOPIC)
+        for entry in (entry for entry in named if entry is not None):
+            yield f"{flow.name}: {entry.name} does not go with emit.offset-syncs.enabled = false: leave one of them out"
+
+
+def _groups(view: View) -> GroupSettings:
+    return GroupSettings(
+        include=view.names("groups"),
+        exclude=view.names("groups.exclude"),
+        refresh=view.flag("refresh.groups.enabled"),
+        refresh_interval_s=view.number("refresh.groups.interval.seconds"),
+        checkpoints=view.flag("emit.checkpoints.enabled"),
+        checkpoints_interval_s=view.number("emit.checkpoints.interval.seconds"),
+        checkpoints_replication_factor=view.number("checkpoints.topic.replication.factor"),
+        sync=view.flag("sync.group.offsets.enabled"),
+        sync_interval_s=view.number("sync.group.offsets.interval.seconds"),
     )
 
 

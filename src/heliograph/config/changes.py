@@ -25,6 +25,7 @@ LIVE = LIMITS | {
     "fetch_min_bytes",
     "codec",
     "policies",
+    "align",
     "jobs",
     "routes",
 }

@@ -16,6 +16,7 @@ from heliograph.model.policies import Policies
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.heartbeats import Pulse
 from heliograph.replication.naming import RenamingPolicy, Route
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import From, StartFrom
 from heliograph.replication.topic_names import Names, ReplicationPolicy, policy_for
 
@@ -70,6 +71,8 @@ class FlowSettings:
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
     policies: Policies = field(default_factory=Policies)
+    align: bool = False
+    """Remote partitions of new lanes are filled up to where their sources begin"""
     start_from: StartFrom | None = None
     """None: as `start` says"""
     topic_starts: tuple[tuple[str, StartFrom], ...] = ()
@@ -95,6 +98,12 @@ class FlowSettings:
     def topic_names(self) -> Names:
         """Which topics the flow takes, internal ones and cycles aside."""
         return self.plugins.names("topic.filter.class", NameFilter(self.topics, self.topics_exclude))
+
+    @cached_property
+    def group_names(self) -> Names:
+        """Which consumer groups the flow looks after."""
+        groups = self.jobs.groups
+        return self.plugins.names("group.filter.class", NameFilter(groups.include, groups.exclude))
 
     @cached_property
     def _config_names(self) -> Names:
@@ -128,14 +137,36 @@ class Mm2Settings:
 
 
 @dataclass(frozen=True)
+class GroupSettings:
+    """Which consumer groups of the source are looked at, and what is made of their offsets."""
+
+    include: tuple[str, ...] = (".*",)
+    exclude: tuple[str, ...] = ()
+    refresh: bool = True
+    refresh_interval_s: int = 600
+    checkpoints: bool = True
+    checkpoints_interval_s: int = 60
+    checkpoints_replication_factor: int = 3
+    """-1: the broker's default"""
+    sync: bool = False
+    sync_interval_s: int = 60
+
+
+@dataclass(frozen=True)
 class JobSettings:
     """What is done around the records, and how often."""
 
     heartbeats: tuple[Pulse, ...] = ()
+    offset_syncs: SyncSettings | None = field(default_factory=SyncSettings)
     sync_configs: bool = True
     sync_configs_interval_s: int = 600
+    sync_acls: bool = True
+    sync_acls_interval_s: int = 600
+    sync_acls_scope: str = "mirrormaker"
+    """`mirrormaker` or `full`"""
     sync_deletes: bool = False
     deletes_grace_s: int = 86_400
+    groups: GroupSettings = field(default_factory=lambda: GroupSettings())
 
 
 @dataclass(frozen=True)

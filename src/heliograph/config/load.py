@@ -15,6 +15,7 @@ from heliograph.config.build import (
     engine_settings,
     flow_settings,
     is_enabled,
+    offset_sync_faults,
     option_values,
     routes,
     security_faults,
@@ -86,6 +87,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     yield from _without_codec(checked, flows)
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
+    yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
     if any(flow.plugins.classes for flow in flows):
         return  # what a user's class makes of names is seen when the clusters are read

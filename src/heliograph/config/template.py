@@ -55,8 +55,13 @@ clusters = {source_alias}, {target_alias}
 # Replicas of new remote topics; -1: as the target's brokers have it. At most as many as there are brokers.
 replication.factor = {replication_factor}
 
-# The same for the heartbeats topics, which a run makes on both clusters. {source_alias} must not be written to: source.readonly = true
+# The same for the heartbeats topics, which a run makes on both clusters, and for the offset-syncs topic, on {source_alias}.
+# {source_alias} must not be written to: source.readonly = true
 heartbeats.topic.replication.factor = {replication_factor}
+offset-syncs.topic.replication.factor = {replication_factor}
+
+# The same for the checkpoints topic on the target: where the source's consumer groups go on there.
+checkpoints.topic.replication.factor = {replication_factor}
 
 # Where a topic begins that was never copied: earliest or latest.
 #{source_alias}.consumer.auto.offset.reset = earliest

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
+from heliograph.control.acl_sync import AclSyncJob
+from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.config_sync import ConfigSyncJob
+from heliograph.control.group_offsets import GroupOffsetsJob
+from heliograph.control.group_positions import GroupPositions
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
-from heliograph.control.planner import FlowPlan
+from heliograph.control.offset_syncs import OffsetSyncJob, SyncsPlace
+from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.topic_deletes import TopicDeletesJob
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
@@ -24,6 +29,7 @@ class Ground:
 
     settings: FlowSettings
     plan: Callable[[], FlowPlan | None]
+    planner: FlowPlanner
     warm: Warm
     clock: Clock
     look_again: Callable[[], None]
@@ -32,21 +38,57 @@ class Ground:
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that bring something in step: also a run that ends by itself does them, once."""
+    return [*_config_jobs(ground), *_acl_jobs(ground)]
+
+
+def _config_jobs(ground: Ground) -> list[Job[Any]]:
     if not ground.settings.jobs.sync_configs:
         return []
     ledger = ground.warm.ledger(ground.settings.target)
     return [ConfigSyncJob(ground.settings, ground.plan, ledger, ground.clock, ground.look_again)]
 
 
+def _acl_jobs(ground: Ground) -> list[Job[Any]]:
+    if not ground.settings.jobs.sync_acls or ground.settings.flow.trial:
+        return []  # who may read a mirror need not read its trial
+    return [AclSyncJob(ground.settings, ground.plan, ground.planner, ground.warm, ground.clock)]
+
+
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that only make sense while a run goes on."""
-    return [*_heartbeat_jobs(ground), *_delete_jobs(ground)]
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_offset_sync_jobs(ground), *_group_jobs(ground)]
+
+
+def _group_jobs(ground: Ground) -> list[Job[Any]]:
+    settings = ground.settings
+    if settings.flow.trial:
+        return []  # it runs beside a mirror that looks after groups already
+    positions = GroupPositions(settings, ground.plan, ground.warm, ground.clock)
+    jobs: list[Job[Any]] = []
+    if settings.jobs.groups.checkpoints:
+        jobs.append(CheckpointJob(settings, positions, ground.warm, ground.clock, ground.tell))
+    if settings.jobs.groups.sync:
+        jobs.append(GroupOffsetsJob(settings, positions, ground.warm, ground.clock))
+    return jobs
 
 
 def _delete_jobs(ground: Ground) -> list[Job[Any]]:
     if not ground.settings.jobs.sync_deletes:
         return []
     return [TopicDeletesJob(ground.settings, ground.plan, ground.warm, ground.clock, ground.tell)]
+
+
+def _offset_sync_jobs(ground: Ground) -> list[Job[Any]]:
+    settings, wanted = ground.settings, ground.settings.jobs.offset_syncs
+    if wanted is None or settings.flow.trial:
+        return []  # a trial runs beside a mirror that writes them already
+    flow = settings.flow
+    if wanted.on_source:
+        client, admin, other = ground.warm.client(settings.source_writer), settings.source_admin, flow.target
+    else:
+        client, admin, other = ground.warm.client(settings.target), settings.target_admin, flow.source
+    place = SyncsPlace(settings.naming.offset_syncs_topic(other), client, admin)
+    return [OffsetSyncJob(wanted, place, ground.plan, ground.warm.ledger(settings.target), ground.clock)]
 
 
 def _heartbeat_jobs(ground: Ground) -> list[Job[Any]]:

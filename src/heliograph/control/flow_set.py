@@ -131,7 +131,9 @@ class FlowSet:
 
     def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        ground = Ground(watch.settings, watch.plan_now, self._warm, self._clock, watch.look_soon, self._events.tell)
+        settings, planner = watch.settings, watch.planner
+        tell = self._events.tell
+        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell)
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from heliograph.config.flows import FlowSettings
 from heliograph.kafka.ledger import LEDGER_TOPIC
-from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.life import now_ms
+from heliograph.kafka.slot import Warm
 from heliograph.replication.generations import NoteKey
 from heliograph.replication.openings import Refused
 
@@ -30,7 +31,7 @@ async def distrust(settings: FlowSettings, warm: Warm, trust_anew: bool) -> Refu
     ledger = warm.ledger(settings.target)
     known = ledger.book.notes(name, _KIND).get(settings.home, b"").decode()
     if view.topic_id and known != view.topic_id and (trust_anew or not known):
-        await ledger.write([(NoteKey(name, _KIND, settings.home), view.topic_id.encode())], wall_ms())
+        await ledger.write([(NoteKey(name, _KIND, settings.home), view.topic_id.encode())], now_ms())
         await ledger.refresh()
         return None
     if known == view.topic_id:

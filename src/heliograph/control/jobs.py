@@ -47,10 +47,11 @@ AnyAction = TypeVar("AnyAction", bound=Action)
 
 @dataclass(frozen=True)
 class Found(Generic[AnyAction]):
-    """What a look came to; `troubles` are sentences about what could not be looked at."""
+    """What a look came to; `troubles` are sentences about what could not be looked at, `summary` is what status shows."""
 
     actions: Sequence[AnyAction]
     troubles: Sequence[str] = ()
+    summary: str = ""
 
 
 class Job(Protocol[AnyAction]):
@@ -81,6 +82,8 @@ class Turn:
     """Turns that took longer than the interval."""
     trouble: str = ""
     trouble_since_ms: int = 0
+    summary: str = ""
+    """What the last look found, in a few words; not every job has something to say."""
 
 
 class JobRunner:
@@ -145,6 +148,7 @@ class JobRunner:
         turn.took_ms = int(took * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
+        turn.summary = found.summary
         if not troubles:
             turn.ended_ms = self._clock.now_ms()
         more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""

@@ -16,10 +16,12 @@ from heliograph.errors import HeliographError, LaneParked
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.life import now_ms
 from heliograph.kafka.ranges import Log, read_range
-from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.replication.alignment import Align, MayNot, NeedNot, alignment, filled_first
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.openings import Continue, New, Refused, Start, opening
 from heliograph.replication.starts import NoPlace, Place
@@ -113,7 +115,7 @@ async def _open(
                 found_out.entries[lane.id.key] = entry
             case Refused() as no:
                 found_out.refuse(lane, no)
-            case New(previous=previous) as found if found.needs_drain and previous is not None and not lane.compacted:
+            case New(previous=LedgerEntry(filling=False)) as found if found.needs_drain and not lane.compacted:
                 try:
                     new.append((lane, await _exact(plan, warm, lane, found, held)))
                 except HeliographError as error:
@@ -161,13 +163,29 @@ async def _open_new(
             found_out.entries[lane.id.key] = known
     new = [(lane, found) for lane, found in new if lane.id not in written]
     ends = await asyncio.to_thread(planner.target_ends, [lane for lane, _ in new]) if new else {}
-    wanted = [
-        replace(_claim(plan, lane, found, identity, ends), mm2_offset=_or_none(starting.stored(lane)))
-        for lane, found in new
-    ]
-    won = await open_generations(ledger, wanted, wall_ms())
+    wanted = []
+    for lane, found in new:
+        claim = _claim(plan, lane, found, identity, ends)
+        match _alignment(plan, lane, found, claim):
+            case MayNot(reason, what_to_do):
+                found_out.refuse(lane, Refused(reason, EventKind.ALIGNMENT, what_to_do))
+                continue
+            case NeedNot(reason) if reason:
+                found_out.events.append(_event(lane.id, EventKind.ALIGNMENT, reason))
+            case Align():
+                claim = filled_first(claim)
+        wanted.append(replace(claim, mm2_offset=_or_none(starting.stored(lane))))
+    won = await open_generations(ledger, wanted, now_ms())
     found_out.entries |= {lane_id.key: entry for lane_id, entry in won.items()}
     found_out.events += [_begun(lane, found) for lane, found in new if _is_news(found)]
+
+
+def _alignment(plan: FlowPlan, lane: Lane, found: New, claim: LedgerEntry) -> Align | NeedNot | MayNot:
+    """Only of a new lane: one that goes on, or was carried by MirrorMaker 2, has the offsets that it has."""
+    is_new = found.previous is None and found.start is not Start.TAKE_OVER
+    if not plan.settings.align or not (is_new or claim.target_next == 0):
+        return NeedNot()
+    return alignment(lane, claim.source_start, claim.target_next)
 
 
 def _or_none(offset: int | None) -> int:
@@ -184,7 +202,7 @@ def _begun(lane: Lane, found: New) -> Event:
 
 
 def _event(lane: LaneId, kind: EventKind, reason: str, what_to_do: str = "") -> Event:
-    return Event(wall_ms(), lane.flow, f"{lane.topic}-{lane.partition}", kind, reason, what_to_do)
+    return Event(now_ms(), lane.flow, f"{lane.topic}-{lane.partition}", kind, reason, what_to_do)
 
 
 async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool) -> New:
@@ -194,7 +212,7 @@ async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool)
     assert found.previous is not None  # noqa: S101  the caller looked
     previous = found.previous
     attacher = Attacher(warm.client(plan.settings.source), warm.client(plan.settings.target), plan.expiration_ms)
-    start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", wall_ms())
+    start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", now_ms())
     return replace(found, previous=replace(previous, source_next=start.source_next))
 
 
@@ -215,7 +233,8 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         source_epoch=found.at.leader_epoch if found.at is not None else -1,
         target_next=target_next,
         sequence_next=0,
-        time_ms=wall_ms(),
+        differs_at=-1 if start == target_next else start,
+        time_ms=now_ms(),
     )
 
 
@@ -230,22 +249,21 @@ async def _written_by(warm: Warm, plan: FlowPlan, producer_id: int, lanes: list[
             by_node.setdefault(leader.node, []).append(lane)
     found: set[LaneId] = set()
     for node, here in by_node.items():
-        states = await client.producers(node, [(lane.remote_topic, lane.id.partition) for lane in here])
-        for lane in here:
-            state = states.get((lane.remote_topic, lane.id.partition))
+        names = [(lane.remote_topic, lane.id.partition) for lane in here]
+        states = await client.producers(node, names)
+        starts = await client.offsets(node, names, EARLIEST)
+        ends = await client.offsets(node, names, LATEST)
+        for lane, name in zip(here, names, strict=True):
+            state = states.get(name)
             remembered = isinstance(state, Mapping) and producer_id in state
-            if remembered or await _ends_with(client, node, lane, producer_id):
+            has_records = ends.get(name, 0) > starts.get(name, 0)
+            if remembered or (has_records and await _ends_with(client, node, lane, producer_id, ends[name])):
                 found.add(lane.id)
     return found
 
 
-async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int) -> bool:
+async def _ends_with(client: ClusterClient, node: int, lane: Lane, producer_id: int, end: int) -> bool:
     """The remote partition's last batch is of this producer, whom its leader may have forgotten."""
-    name = (lane.remote_topic, lane.id.partition)
-    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
-    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
-    if end <= start:
-        return False
     log = Log(lane.remote_topic, lane.target_topic_id, lane.id.partition, node)
     async for seen in read_range(client, log, end - 1, end, committed=False):
         if seen.header.producer_id == producer_id:

@@ -110,7 +110,7 @@ class FlowPlanner:
                 f"(cluster id {source_id}): give them different bootstrap.servers, or disable the flow"
             )
             raise ConfigError([fault])
-        chosen = {name for name in self._source.topics() if self._is_chosen(name)}
+        chosen = {name for name in self._source.topics() if self.is_chosen(name)}
         topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
         nameless = without_ids(settings.flow.source, topics)
         if nameless is not None:
@@ -148,6 +148,24 @@ class FlowPlanner:
         """A trial's remote topics have its prefix in front."""
         return self.settings.remote_name(topic)
 
+    def remote_prefix(self, prefix: str) -> str | None:
+        """What remote names of all topics with this prefix begin with; None if they have no beginning in common."""
+        flow = self.settings.flow
+        there = self.settings.naming.format_remote_prefix(flow.source, prefix)
+        return None if there is None else flow.trial + there
+
+    def source_name(self, remote: str) -> str | None:
+        """The topic of the flow whose copy has this name; None if no copy is called so."""
+        flow = self.settings.flow
+        name = remote.removeprefix(flow.trial)
+        upstream = (
+            self.settings.naming.upstream_topic(name)
+            if self.settings.naming.topic_source(name) == flow.source
+            else None
+        )
+        is_copy = upstream is not None and self.is_chosen(upstream) and self.remote_name(upstream) == remote
+        return upstream if is_copy else None
+
     def _progress_topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         flow, chosen = self.settings.flow, self.settings.mm2.topic
         names = [] if flow.trial else topics_to_read(existing, flow.source, chosen)
@@ -160,10 +178,9 @@ class FlowPlanner:
 
     def apply(self, plan: FlowPlan) -> FlowPlan:
         """Make what is missing on the target and look again."""
+        self._target.create_all([action for action in plan.actions if isinstance(action, CreateTopic)])
         for action in plan.actions:
-            if isinstance(action, CreateTopic):
-                self._target.create(action)
-            elif isinstance(action, AddPartitions):
+            if isinstance(action, AddPartitions):
                 self._target.add_partitions(action)
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
         if self.settings.home:
@@ -174,7 +191,8 @@ class FlowPlanner:
         target = self._target.topics(sorted(plan.remote.values()), with_configs=True)
         return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target))
 
-    def _is_chosen(self, topic: str) -> bool:
+    def is_chosen(self, topic: str) -> bool:
+        """Whether a source topic of this name is the flow's."""
         settings = self.settings
         if settings.flow.trial and topic.startswith(settings.flow.trial):
             return False  # a trial of the other direction made it
@@ -228,6 +246,7 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         expiration_ms=plan.expiration_ms,
         limits=limits,
         policies=settings.policies,
+        align=settings.align,
         send_buffer_bytes=settings.send_buffer_bytes,
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,

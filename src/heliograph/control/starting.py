@@ -16,8 +16,9 @@ from heliograph.errors import ConfigError, HeliographError
 from heliograph.kafka.attach import Attacher, NotCountable
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.groups import committed_offsets, connect_groups
+from heliograph.kafka.life import now_ms
 from heliograph.kafka.mm2_store import connector_configs, read_stored
-from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.slot import Warm
 from heliograph.kafka.tails import TailReader
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.mm2_live import Sought, lookalikes, refusal, unknown_connectors
@@ -122,7 +123,7 @@ class Starting:
     async def _revised(
         self, lane: Lane, latest: LedgerEntry | None, opening: Opening, ends: Ends, held: bool
     ) -> Opening:
-        if self._settings.flow.trial:
+        if self._settings.flow.trial or (latest is not None and latest.filling):
             return opening
         if latest is None and isinstance(opening, New):
             return await self._first(lane, opening, ends)
@@ -169,7 +170,7 @@ class Starting:
         """Our own exact position, and whether nobody else wrote after it."""
         committed = entry.rule.isolation == "read_committed"
         try:
-            start = await self._attacher.attach(lane, entry, committed, wall_ms())
+            start = await self._attacher.attach(lane, entry, committed, now_ms())
         except NotCountable:
             return entry.source_next, False
         return start.source_next, start.target_next is not None

@@ -13,6 +13,7 @@ from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
+from heliograph.control.telemetry import newest
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
@@ -26,6 +27,8 @@ from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
 _NEWEST = 40
+_LOOKED_BACK_MS = 15_000
+"""The rows of 5,000 lanes are published every ten seconds."""
 _MISSING = {3, 100}
 _EVENTS_LOOKED_AT = 500
 _LEFT_OUT = "left out"
@@ -52,6 +55,10 @@ class LaneStatus:
     state: str
     reason: str
     since_ms: int
+    align: bool = False
+    """offsets.align is on for the flow."""
+    differs_since: int = -1
+    """The first source offset whose copy has another offset; -1: none yet."""
     guard: str = ""
     records: int = 0
     bytes: int = 0
@@ -99,7 +106,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
-        telemetry = await _telemetry(warm.client(flow.target), name)
+        telemetry = await _telemetry(warm.client(flow.target), name, now_ms)
     except BrokerRefused as error:
         trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
         return _unknown(name, await _source_trouble(flow, warm) or trouble)
@@ -175,21 +182,24 @@ def _since(telemetry: Mapping[str, Any], holder: Holder | None, running: bool) -
     return max(holder.renewed_ms, telemetry.get("time_ms", 0)), holder.host, holder.process
 
 
-async def _telemetry(client: ClusterClient, flow: str) -> dict[str, Any]:
-    """The newest record of the flow in the telemetry topic; empty if there is none."""
+async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> dict[str, Any]:
+    """What the telemetry topic says of the flow last; empty if it says nothing."""
     view = (await client.metadata([TELEMETRY_TOPIC]))[TELEMETRY_TOPIC]
     if view.error or 0 not in view.leaders:
         return {}
     node = view.leaders[0].node
     end = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], LATEST)).get((TELEMETRY_TOPIC, 0), 0)
     start = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], -2)).get((TELEMETRY_TOPIC, 0), 0)
+    name = (TELEMETRY_TOPIC, 0)
+    recent = (await client.offsets(node, [name], now_ms - _LOOKED_BACK_MS)).get(name, -1)
+    begin = max(start, min(end - _NEWEST, recent) if recent >= 0 else end - _NEWEST)
     log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
-    newest: dict[str, Any] = {}
-    async for seen in read_range(client, log, max(start, end - _NEWEST), end, committed=False):
+    found = []
+    async for seen in read_range(client, log, begin, end, committed=False):
         for record in read_records(seen.data, seen.header):
             if record.key == flow.encode() and record.value is not None:
-                newest = json.loads(record.value)
-    return newest
+                found.append(json.loads(record.value))
+    return newest(found)
 
 
 async def _ends(
@@ -263,6 +273,8 @@ def _lane(
         state=state,
         reason=_NOT_NAMED if left_out else row.get("reason", "") if running else "",
         since_ms=row.get("since_ms", 0) if running else (entry.time_ms if entry else 0),
+        align=ends.flow.align,
+        differs_since=entry.differs_at if entry else -1,
         guard=row.get("guard", ""),
         records=totals.get("records", 0),
         bytes=totals.get("bytes", 0),

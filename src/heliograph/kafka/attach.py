@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from heliograph.errors import BrokerRefused, LaneParked
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, ProducerState
@@ -17,7 +17,9 @@ from heliograph.kafka.lane import Start
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.ranges import Judge, Log, Seen, fetch_once, read_range
 from heliograph.kafka.refusals import topic_refused
+from heliograph.kafka.walked import Position, comparable, countable, is_ours, moved, offset_of, place_of
 from heliograph.model.lanes import Lane, LedgerEntry
+from heliograph.replication.alignment import differs_at
 from heliograph.replication.attach import (
     Ahead,
     AskLedger,
@@ -98,14 +100,20 @@ class Attacher:
     async def attach(self, lane: Lane, entry: LedgerEntry, read_committed: bool, now_ms: int) -> Start:
         """Where the lane goes on, proven; raises LaneParked, NewerGeneration, BrokerRefused or ConnectionLost."""
         (target, leader), (source, source_leader) = await asyncio.gather(
-            self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition),
-            self._side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition),
+            self.side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition),
+            self.side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition),
         )
-        remembered = await self._remembered(target.log, entry)
+        remembered = await self.remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
-        view = _View(read_committed, self._home(entry.rule.without))
-        position = _Position(entry.source_next, entry.source_epoch, None, view)
+        position = Position(
+            entry.source_next,
+            entry.source_epoch,
+            None,
+            read_committed,
+            entry.target_next,
+            home=self._home(entry.rule.without),
+        )
         apart = distance(entry, found.sequence)
         if (lost := contradiction(entry, tail, apart)) is not None:
             raise LostOnTarget(lost)
@@ -117,8 +125,8 @@ class Attacher:
             case Ahead(records):
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):
-                position = await self._walk_back(source, entry, tail, records, view)
-                entry = _moved(entry, position, found.sequence, entry.target_next - records)
+                position = await self._walk_back(source, entry, tail, records, position)
+                entry = moved(entry, position, found.sequence, entry.target_next - records)
                 records = 0
         if not found.had_state and not records and entry.sequence_next:
             position = await self._before(source, position)
@@ -127,7 +135,7 @@ class Attacher:
         timestamp = remembered.last_timestamp if remembered is not None else -1
         expected = expected_offset(entry, tail, records)
         return Start(
-            entry=entry if expected is None else _moved(entry, position, found.sequence, expected),
+            entry=_unsure(entry) if expected is None else moved(entry, position, found.sequence, expected),
             source_next=position.offset,
             source_epoch=position.epoch,
             sequence=found.sequence,
@@ -142,7 +150,7 @@ class Attacher:
 
     async def foreign(self, lane: Lane, entry: LedgerEntry) -> BatchHeader | None:
         """The first batch after the entry's position that this flow did not write, in any of its generations."""
-        target, _ = await self._side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
+        target, _ = await self.side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
         begin = max(target.log_start, entry.target_next)
         async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
             if seen.header.producer_id != entry.identity.producer_id:
@@ -151,7 +159,7 @@ class Attacher:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    async def _side(self, client: ClusterClient, topic: str, topic_id: str, partition: int) -> tuple[Side, Leader]:
+    async def side(self, client: ClusterClient, topic: str, topic_id: str, partition: int) -> tuple[Side, Leader]:
         view = await self._views[client].get(topic)
         where = f"cluster {client.cluster.alias}, {topic}-{partition}"
         if view is None or view.error in _MISSING_TOPIC:
@@ -180,7 +188,7 @@ class Attacher:
             self._offsets[key] = Coalescer(lambda names: client.offsets(node, names, which))
         return await self._offsets[key].get(name)
 
-    async def _remembered(self, log: Log, entry: LedgerEntry) -> Remembered | None:
+    async def remembered(self, log: Log, entry: LedgerEntry) -> Remembered | None:
         if log.node not in self._producers:
 
             async def ask(names: list[tuple[str, int]]) -> dict[tuple[str, int], object]:
@@ -203,7 +211,7 @@ class Attacher:
             ours = [
                 OurBatch(seen.header.base_offset, seen.header.base_sequence, seen.header.last_offset_delta)
                 async for seen in read_range(self._target, target.log, found.offset, target.end, committed=False)
-                if _is_ours(seen, entry)
+                if is_ours(seen, entry)
             ]
             found = next_by_headers(entry, tail, ours)
         match found:
@@ -222,12 +230,12 @@ class Attacher:
             self._homes[flow] = Home(Ledger(self._source), flow)
         return self._homes.get(flow)
 
-    def _read(self, source: Side, first: int, after: int, view: _View) -> AsyncIterator[Seen]:
-        return read_range(self._source, source.log, first, after, committed=view.committed, home=view.home)
+    def _read(self, source: Side, first: int, after: int, rule: Position) -> AsyncIterator[Seen]:
+        return read_range(self._source, source.log, first, after, committed=rule.committed, home=rule.home)
 
     # -- walking the source -----------------------------------------------------------------------------------------
 
-    async def _walk(self, source: Side, begin: _Position, records: int) -> _Position:
+    async def _walk(self, source: Side, begin: Position, records: int) -> Position:
         """P2.5: `records` records from `begin`, by the lane's rule; what the target has beyond the ledger's entry."""
         if source.log_start > begin.offset:
             raise PositionLost(
@@ -235,38 +243,44 @@ class Attacher:
                 source.log_start,
             )
         left = records
-        offset, epoch, last = begin.offset, begin.epoch, None
-        async for seen in self._read(source, offset, source.end, begin.view):
+        offset, epoch, last, gap_at = begin.offset, begin.epoch, None, -1
+        async for seen in self._read(source, offset, source.end, begin):
             if seen.dropped is not None:
                 offset = seen.header.next_offset
                 continue
-            skipped, count = _countable(seen, offset)
+            skipped, count = countable(seen, offset)
             epoch, last = seen.header.leader_epoch, seen
+            gap_at = differs_at(gap_at, (seen.header.base_offset + skipped, begin.target + records - left), -1)
             if count > left:
-                offset = _offset_of(seen, skipped + left)
+                offset = offset_of(seen, skipped + left)
                 left = 0
             else:
                 offset = seen.header.next_offset
                 left -= count
             if left == 0:
-                return _Position(offset, epoch, last, begin.view)
+                return replace(
+                    begin, offset=offset, epoch=epoch, last=last, target=begin.target + records, gap_at=gap_at
+                )
         raise LaneParked(f"the target has {left} records more than the source below {source.end}")
 
-    async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: _Position) -> _Position:
+    async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: Position) -> Position:
         """P2.5 where the source no longer has what would be counted: look for the target's last record of ours in it."""
-        ours = await self._last_of_ours(target, entry)
+        ours = await self.last_of_ours(target, entry)
         if ours is not None:
             last = ours.header.base_offset + ours.header.last_offset_delta
-            wanted = _comparable(lane, record_at(ours.data, last))
-            async for seen in self._read(source, source.log_start, source.end, begin.view):
-                if seen.dropped is None and (place := _place_of(lane, seen, wanted)) is not None:
-                    return _Position(place + 1, seen.header.leader_epoch, seen, begin.view)
+            wanted = comparable(lane, record_at(ours.data, last))
+            async for seen in self._read(source, source.log_start, source.end, begin):
+                if seen.dropped is None and (place := place_of(lane, seen, wanted)) is not None:
+                    # What lies between is gone from the source: since where offsets differ cannot be told better.
+                    apart = begin.offset if place + 1 != target.end else -1
+                    epoch = seen.header.leader_epoch
+                    return replace(begin, offset=place + 1, epoch=epoch, last=seen, target=target.end, gap_at=apart)
         raise PositionLost(
             f"the source begins at {source.log_start}, after the ledger's position {entry.source_next}",
             source.log_start,
         )
 
-    async def _walk_back(self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, view: _View) -> _Position:
+    async def _walk_back(self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, at: Position) -> Position:
         """P2.4: the target went back. Count again from the last anchor that it still has."""
         position = entry.target_next - lost
         anchors = [(entry.source_start, entry.target_start), *entry.anchors]
@@ -274,37 +288,37 @@ class Attacher:
         if not known or tail.end < position:
             raise LostOnTarget(Lost(f"it lost {lost} records that it had acknowledged, before the first known anchor"))
         source_offset, target_offset = known[-1]
-        begin = _Position(source_offset, -1, None, view)
+        begin = replace(at, offset=source_offset, epoch=-1, last=None, target=target_offset)
         if position == target_offset:
             return begin
         return await self._walk(source, begin, position - target_offset)
 
-    async def _before(self, source: Side, position: _Position) -> _Position:
+    async def _before(self, source: Side, position: Position) -> Position:
         """The position with the batch before it, where that is a batch of records: what the proof compares."""
         if position.offset <= source.log_start:
             return position
         before = position.offset - 1
-        async for seen in self._read(source, before, position.offset, position.view):
+        async for seen in self._read(source, before, position.offset, position):
             if seen.dropped is None and seen.header.is_dense:
                 return replace(position, last=seen)
         return position
 
-    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: _Position) -> None:
+    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: Position) -> None:
         """P2.6: the last record of ours on the target is the record before our position."""
-        ours = await self._last_of_ours(target, entry)
+        ours = await self.last_of_ours(target, entry)
         assert position.last is not None  # noqa: S101  the caller walked
         if ours is None:
             return  # deleted from the target since: nothing to compare with
         wanted = record_at(position.last.data, position.before())
         header = ours.header
         there = record_at(ours.data, header.base_offset + header.last_offset_delta)
-        if _comparable(lane, wanted) != _comparable(lane, there):
+        if comparable(lane, wanted) != comparable(lane, there):
             raise LaneParked(
                 f"attach disproved: the target's last record of this lane (offset "
                 f"{header.base_offset + header.last_offset_delta}) is not the source's record {position.before()}"
             )
 
-    async def _last_of_ours(self, target: Side, entry: LedgerEntry) -> Seen | None:
+    async def last_of_ours(self, target: Side, entry: LedgerEntry) -> Seen | None:
         if target.end <= target.log_start:
             return None
         buffer, fetched = await fetch_once(self._target, target.log, target.end - 1, committed=False)
@@ -312,89 +326,15 @@ class Attacher:
         view = memoryview(buffer)
         for at, header in walk(buffer, fetched.start, fetched.end):
             seen = Seen(header, view[at : at + header.size], None)
-            last = seen if _is_ours(seen, entry) and header.count else last
+            last = seen if is_ours(seen, entry) and header.count else last
         if last is not None:
             return last
         begin = max(target.log_start, entry.target_next)
         async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
-            last = seen if _is_ours(seen, entry) and seen.header.count else last
+            last = seen if is_ours(seen, entry) and seen.header.count else last
         return last
 
 
-@dataclass(frozen=True)
-class _View:
-    """By which rule a lane's source is counted."""
-
-    committed: bool
-    home: Judge | None = None
-
-
-@dataclass(frozen=True)
-class _Position:
-    """A place in the source: the next offset, the epoch before it, and the batch that holds the record before it."""
-
-    offset: int
-    epoch: int
-    last: Seen | None = None
-    view: _View = field(default_factory=lambda: _View(True))
-
-    def before(self) -> int:
-        """The offset of the record before this place."""
-        assert self.last is not None  # noqa: S101  only asked after a walk
-        header = self.last.header
-        if self.offset >= header.next_offset:
-            offsets = _offsets_of(self.last)
-            return offsets[-1]
-        return max(offset for offset in _offsets_of(self.last) if offset < self.offset)
-
-
-def _comparable(lane: Lane, record: tuple[object, ...]) -> tuple[object, ...]:
-    """A record as both sides must show it; on a LogAppendTime target its own clock stands in place of the timestamp."""
-    return record[1:] if lane.target_append_time else record
-
-
-def _place_of(lane: Lane, seen: Seen, wanted: tuple[object, ...]) -> int | None:
-    """The last offset in a batch whose record is `wanted`."""
-    for offset in reversed(_offsets_of(seen)):
-        if _comparable(lane, record_at(seen.data, offset)) == wanted:
-            return offset
-    return None
-
-
-def _moved(entry: LedgerEntry, position: _Position, sequence: int, target_next: int) -> LedgerEntry:
-    """The entry moved to where the target's high watermark is: as good as an acknowledgement (unlike a leader's memory,
-    which holds records that are not replicated yet, case 1c)."""
-    return replace(
-        entry,
-        source_next=position.offset,
-        source_epoch=position.epoch,
-        sequence_next=sequence,
-        target_next=target_next,
-    )
-
-
-def _is_ours(seen: Seen, entry: LedgerEntry) -> bool:
-    header = seen.header
-    return header.producer_id == entry.identity.producer_id and header.producer_epoch == entry.identity.producer_epoch
-
-
-def _offsets_of(seen: Seen) -> list[int]:
-    header = seen.header
-    if header.is_dense:
-        return list(range(header.base_offset, header.next_offset))
-    raise LaneParked(
-        f"the source has a gap inside the batch at {header.base_offset}: it was compacted, counting is not safe"
-    )
-
-
-def _countable(seen: Seen, offset: int) -> tuple[int, int]:
-    """How many records of a batch lie before `offset`, and how many from there on."""
-    header = seen.header
-    if not header.is_dense:
-        _offsets_of(seen)
-    skipped = max(0, offset - header.base_offset)
-    return skipped, header.count - skipped
-
-
-def _offset_of(seen: Seen, index: int) -> int:
-    return seen.header.base_offset + index
+def _unsure(entry: LedgerEntry) -> LedgerEntry:
+    """Somebody else's records lie behind the entry's position: from there on offsets may differ, and sooner or later they do."""
+    return replace(entry, differs_at=differs_at(entry.differs_at, (0, 0), entry.source_next))

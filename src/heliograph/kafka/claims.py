@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry
+from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import over_a_jump
 from heliograph.replication.generations import PRODUCER_NOTE, ClaimKey, EntryKey, NoteKey, encode_entry
 
@@ -30,11 +31,19 @@ async def open_next(
         source_next=source_start,
         source_epoch=entry.source_epoch if source_start == entry.source_next else -1,
         sequence_next=0,
+        filling=False,
         anchors=over_a_jump(entry.anchors, (entry.source_next, entry.target_next), source_start),
+        differs_at=differs_at(entry.differs_at, (source_start, entry.target_next), -1),
+        last=_still_there(entry.last, source_start, entry.target_next),
         attempt=attempt,
         time_ms=now_ms,
     )
     return (await open_generations(ledger, [wanted], now_ms))[entry.lane]
+
+
+def _still_there(last: tuple[int, int] | None, source_start: int, target_next: int) -> tuple[int, int] | None:
+    """A record that lies before both starts is still the last one; another is copied again, or gone."""
+    return last if last is not None and last[0] < source_start and last[1] < target_next else None
 
 
 async def open_generations(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms: int) -> dict[LaneId, LedgerEntry]:

@@ -105,6 +105,7 @@ class Cutter:
                 count=header.count,
                 sequence=run.sequence,
                 source_first=header.base_offset,
+                source_last=header.next_offset - 1,  # it is dense
                 source_next=header.next_offset,
                 source_epoch=header.leader_epoch,
                 max_timestamp=header.max_timestamp,
@@ -163,12 +164,14 @@ class Cutter:
                     count=piece.count,
                     sequence=run.sequence,
                     source_first=piece.first_offset,
+                    source_last=piece.last_offset,
                     source_next=piece.source_next,
                     source_epoch=piece.source_epoch,
                     max_timestamp=piece.max_timestamp,
                     size=len(piece.data),
                     chunk=chunk,
                     raw=False,
+                    gap_at=piece.gap_at,
                 )
             )
 

@@ -26,6 +26,8 @@ from kafka.protocol.admin import (
     DescribeConfigsResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
@@ -100,6 +102,7 @@ async def topic_grants(client: ClusterClient, names: Iterable[str]) -> dict[str,
             "ALTER": await _may_alter(client, part),
             "DELETE": await _may_delete(client, part),
             "DESCRIBE_CONFIGS": await may_describe_configs(client, part),
+            "ALTER_CONFIGS": await _may_alter_configs(client, part),
         }
         for name in part:
             allowed = {operation for operation, names_allowed in tried.items() if name in names_allowed}
@@ -191,6 +194,14 @@ async def may_describe_configs(client: ClusterClient, names: Sequence[str]) -> s
     return {name for name, code in answers.items() if code not in _REFUSED}
 
 
+async def _may_alter_configs(client: ClusterClient, names: Sequence[str]) -> set[str]:
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resources = [kind(resource_type=_TOPIC_RESOURCE, resource_name=name, configs=[]) for name in names]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
+    answer = await client.ask_controller(request, IncrementalAlterConfigsResponse, 1)
+    return {result.resource_name for result in answer.responses if result.error_code not in _REFUSED}
+
+
 async def may_describe_broker_configs(client: ClusterClient) -> bool:
     """DESCRIBE_CONFIGS on the cluster: a broker's own settings are told by that broker."""
     node = await _reachable(client)
@@ -248,8 +259,12 @@ async def may_describe_group(client: ClusterClient, group: str) -> bool:
 
 
 async def cluster_operations(client: ClusterClient) -> Mapping[str, bool]:
-    """DESCRIBE and DESCRIBE_CONFIGS on the cluster. A broker tells no operations to who may not describe the cluster."""
+    """DESCRIBE, ALTER and DESCRIBE_CONFIGS on the cluster. A broker tells no operations to who may not describe the cluster."""
     request = DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=1)
     answer = await client.ask_any(request, DescribeClusterResponse, 1)
     told = {_OPERATIONS.get(code, str(code)) for code in answer.authorized_operations or ()}
-    return {"DESCRIBE": "DESCRIBE" in told, "DESCRIBE_CONFIGS": await may_describe_broker_configs(client)}
+    return {
+        "DESCRIBE": "DESCRIBE" in told,
+        "ALTER": "ALTER" in told,
+        "DESCRIBE_CONFIGS": await may_describe_broker_configs(client),
+    }

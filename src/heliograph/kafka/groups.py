@@ -5,57 +5,29 @@ Every function is a few questions to one cluster; what the answers mean is decid
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-from kafka.protocol.admin import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import ClusterClient, Partition
+from heliograph.kafka.consumer_groups import list_groups
 from heliograph.replication.mm2_live import HIDDEN, ConnectGroup, Member
 from heliograph.wire.connect_group import decode_tasks
 from heliograph.wire.error_codes import describe
 
 _CONNECT = "connect"
-_OFFSET_FETCH, _DESCRIBE_GROUPS, _LIST_GROUPS = 9, 15, 16
+_OFFSET_FETCH, _DESCRIBE_GROUPS = 9, 15
 _NOT_ALLOWED = 30
 _DESERTED = ("Empty", "Dead")
-_BUSY = {14, 15, 16}
-_LOOKS = 40
-_LOOK_SECONDS = 0.25
 
 
 async def connect_groups(client: ClusterClient) -> list[ConnectGroup]:
     """Connect's groups that have members, and those whose members may not be seen."""
-    names = [name for node in await client.nodes() for name in await _names(client, node)]
-    found = [await _described(client, name) for name in sorted(set(names))]
+    listed = [group for group in await list_groups(client) if group.protocol == _CONNECT]
+    found = [await _described(client, group.name) for group in listed if group.state not in _DESERTED]
     return [group for group in found if group.members or group.state == HIDDEN]
-
-
-async def _names(client: ClusterClient, node: int) -> list[str]:
-    """Connect's groups with members that a broker looks after; one that has just begun to is waited for."""
-    code = 0
-    for _ in range(_LOOKS):
-        connection = await client.connection(node)
-        request = ListGroupsRequest(states_filter=[], types_filter=[])
-        answer = await connection.ask(request, ListGroupsResponse, connection.version(_LIST_GROUPS, 4))
-        code = answer.error_code
-        if not code:
-            return [
-                group.group_id
-                for group in answer.groups
-                if group.protocol_type == _CONNECT and group.group_state not in _DESERTED
-            ]
-        if code not in _BUSY:
-            break
-        await asyncio.sleep(_LOOK_SECONDS)
-    raise BrokerRefused(code, f"cluster {client.cluster.alias}: list groups: {describe(code)}")
 
 
 async def _described(client: ClusterClient, name: str) -> ConnectGroup:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
+from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import keep_anchor
 from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
@@ -46,6 +47,8 @@ class Outgoing:
     count: int
     sequence: int
     source_first: int
+    source_last: int
+    """The source offset of its last record; source_next may lie further on."""
     source_next: int
     source_epoch: int
     max_timestamp: int
@@ -53,6 +56,8 @@ class Outgoing:
     chunk: Chunk | None = None
     raw: bool = True
     reason: str = ""
+    gap_at: int = -1
+    """The source offset of its first record that does not follow the one before it; -1: they all do."""
 
 
 @dataclass(frozen=True)
@@ -324,6 +329,8 @@ class LaneRun:
             target_next=base + item.count,
             sequence_next=next_sequence(item.sequence, item.count),
             anchors=tuple(self._anchors),
+            last=(item.source_last, self.target_next - 1),
+            differs_at=differs_at(self.acked.differs_at, (item.source_first, base), item.gap_at),
         )
         self._may_pipeline = True
         self._last_acked_ts = item.max_timestamp

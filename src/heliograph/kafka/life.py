@@ -21,6 +21,7 @@ from heliograph.errors import (
     HeliographError,
     LaneParked,
 )
+from heliograph.kafka.alignment import Aligner, NotAligned
 from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost, TopicReplaced
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.lane import LaneRun, Start
@@ -28,6 +29,7 @@ from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.kafka.remedies import Remedies
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Guard, Identity, Lane, LaneState, LedgerEntry
+from heliograph.replication.generations import EntryKey, encode_entry
 from heliograph.replication.openings import is_another
 from heliograph.wire.error_codes import describe
 
@@ -56,6 +58,7 @@ class LaneLife:
         self._opened_own = False
         self._events: list[Event] = []
         self._told: Event | None = None
+        self._same_offsets = False
         self.followed_since = 0.0
         self.guard = Guard.BROKER
         self.finished = False
@@ -105,8 +108,16 @@ class LaneLife:
     def take_events(self) -> list[Event]:
         """The events since the last call, for the task's report."""
         self._steps.tell_of_others()
+        self._tell_of_difference()
         events, self._events = self._events, []
         return events
+
+    def _tell_of_difference(self) -> None:
+        entry = self.run.acked
+        if self.rules.align and self._same_offsets and entry is not None and entry.differs_at >= 0:
+            self._same_offsets = False
+            reason = f"offsets.align: since source offset {entry.differs_at} the copy has other offsets than its source"
+            self.tell(EventKind.ALIGNMENT, f"{reason}: offsets there hold no record, or somebody else wrote")
 
     # -- the life ---------------------------------------------------------------------------------------------------
 
@@ -120,10 +131,12 @@ class LaneLife:
 
     async def _attach(self) -> Start | None:
         run = self.run
-        run.become(LaneState.ATTACHING, "", now_ms())
+        self._attaching("")
         entry: LedgerEntry | None = None
         try:
-            entry = await self._entry()
+            entry = await self._aligned(await self._entry())
+            if entry is None:
+                return None
             attacher = self.slot.attacher(self.rules)
             start = await attacher.attach(run.lane, entry, self.rules.read_committed, now_ms())
             if not await self._steps.may_go_on(start, attacher):
@@ -142,6 +155,8 @@ class LaneLife:
                 await self._steps.carry_out(self._settle(error, entry), str(error))
             case NewerGeneration() | NotCountable():
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
+            case NotAligned():
+                await self.park(EventKind.ALIGNMENT, str(error), error.what_to_do)
             case BrokerRefused() if error.advice:
                 await self.park(EventKind.PARKED, f"{error.what}: {describe(error.code)}", error.advice)
             case BrokerRefused():
@@ -228,12 +243,17 @@ class LaneLife:
             # The fresh epoch fences the last attempt with the first append (P8.3); another run would fence us in turn.
             self.guard = Guard.FENCED
             return True
+        return await self._is_alone(
+            "the source is compacted" if run.lane.compacted else "the target keeps no memory of this lane"
+        )
+
+    async def _is_alone(self, cause: str) -> bool:
+        """Whether the last attempt is known dead; waits a while for it."""
         self.guard = Guard.EXCLUSIVE
         if self._alone.is_set():
             return True
-        cause = "the source is compacted" if run.lane.compacted else "the target keeps no memory of this lane"
         why = f"{cause}: waiting until the last attempt is known dead"
-        run.become(LaneState.WAITING, why, now_ms())
+        self.run.become(LaneState.WAITING, why, now_ms())
         try:
             async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
                 await self._or_leaving(self._alone.wait())
@@ -241,9 +261,31 @@ class LaneLife:
             pass  # another attempt may have written fresh records meanwhile: attach tells
         return False
 
+    async def _aligned(self, entry: LedgerEntry) -> LedgerEntry | None:
+        """offsets.align: a new lane's remote partition is filled before its first record, by this attempt alone. None: not yet."""
+        if not entry.filler_to:
+            return entry
+        cluster = self.slot.plan.clusters[self.rules.target]
+        aligner = Aligner(self.run.lane, self.slot.attacher(self.rules), self.slot.warm.client(cluster), now_ms)
+        if not entry.filling:
+            await aligner.cut_again(entry)
+            return entry
+        if not await self._is_alone("the remote partition is filled first"):
+            return None
+        aligned = await aligner.align(entry, self._attaching, self._leaving.is_set)
+        if aligned is not None:
+            # Before the first record: whoever comes next must not take records for filler.
+            key = EntryKey(entry.lane, entry.generation)
+            await self.slot.warm.ledger(cluster).write([(key, encode_entry(aligned))], now_ms())
+        return aligned
+
+    def _attaching(self, how_far: str) -> None:
+        self.run.become(LaneState.ATTACHING, how_far, now_ms())
+
     async def _follow(self, start: Start) -> None:
         run = self.run
         run.begin(start, now_ms())
+        self._same_offsets = self._same_offsets or start.entry.differs_at < 0
         self.followed_since = time.monotonic()
         reader = self.slot.reader(self.rules, start.source_node)
         writer = self.slot.writer(self.rules, start.target_node)
@@ -264,6 +306,7 @@ class LaneLife:
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", now_ms())
         self.released = True
+        self.slot.ended.append(run.lane.id.key)
 
     def now_ms(self) -> int:
         return now_ms()
@@ -311,4 +354,5 @@ def _is_of(entry: LedgerEntry, lane: Lane) -> bool:
 
 
 def now_ms() -> int:
+    """The wall clock, as Kafka's timestamps have it."""
     return time.time_ns() // 1_000_000

@@ -17,6 +17,7 @@ from kafka.protocol.admin import (
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.refusals import topic_refused
 from heliograph.wire.records import read_records
 
 _TIMEOUT_MS = 10_000
@@ -42,20 +43,52 @@ async def read_topic(client: ClusterClient, topic: str) -> dict[int, list[PlainR
         raise BrokerRefused(view.error, f"cluster {client.cluster.alias}: topic {topic}{_needed('READ', view.error)}")
     found: dict[int, list[PlainRecord]] = {}
     for partition, leader in sorted(view.leaders.items()):
-        where = (topic, partition)
-        start = await client.offsets(leader.node, [where], EARLIEST)
-        end = await client.offsets(leader.node, [where], LATEST)
-        if where not in start or where not in end:
-            raise BrokerRefused(5, f"cluster {client.cluster.alias}: {topic}-{partition}")
         log = Log(topic, view.topic_id, partition, leader.node)
-        found[partition] = [
-            PlainRecord(record.offset, _bytes(record.key), _bytes(record.value))
-            async for seen in read_range(client, log, start[where], end[where], committed=True)
-            if seen.dropped is None
-            for record in read_records(seen.data, seen.header)
-            if record.offset >= start[where]
-        ]
+        found[partition] = await _read_from(client, log, 0)
     return found
+
+
+async def _read_from(client: ClusterClient, log: Log, first: int) -> list[PlainRecord]:
+    where = (log.topic, log.partition)
+    start = await client.offsets(log.node, [where], EARLIEST)
+    end = await client.offsets(log.node, [where], LATEST)
+    if where not in start or where not in end:
+        raise BrokerRefused(5, f"cluster {client.cluster.alias}: {log.topic}-{log.partition}")
+    begin = max(start[where], first)
+    return [
+        PlainRecord(record.offset, _bytes(record.key), _bytes(record.value))
+        async for seen in read_range(client, log, begin, end[where], committed=True)
+        if seen.dropped is None
+        for record in read_records(seen.data, seen.header)
+        if record.offset >= begin
+    ]
+
+
+class TopicTail:
+    """Partition 0 of a topic, read on from where the last look ended."""
+
+    def __init__(self, client: ClusterClient, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._topic_id = ""
+        self._next = 0
+
+    async def read_on(self) -> tuple[list[PlainRecord], bool] | None:
+        """What came since, and whether that is all of it because the topic is another one; None: it does not exist."""
+        alias = self._client.cluster.alias
+        view = (await self._client.metadata([self._topic]))[self._topic]
+        if view.error in _MISSING:
+            self._topic_id, self._next = "", 0
+            return None
+        if view.error or 0 not in view.leaders:
+            raise topic_refused(view.error or 5, f"cluster {alias}: topic {self._topic}", "READ", self._topic, alias)
+        anew = view.topic_id != self._topic_id
+        if anew:
+            self._topic_id, self._next = view.topic_id, 0
+        found = await _read_from(self._client, Log(self._topic, view.topic_id, 0, view.leaders[0].node), self._next)
+        if found:
+            self._next = found[-1].offset + 1
+        return found, anew
 
 
 def _bytes(value: bytes | memoryview | None) -> bytes | None:

@@ -187,7 +187,7 @@ class PolicySteps:
         start = begins if lost.from_start else max(begins, entry.source_next)
         # The old anchors are of records that are gone, and the next record lands where the target ends now.
         end = await self._offset(on_source=False, which=LATEST)
-        fresh = replace(entry, target_next=end, anchors=())
+        fresh = replace(entry, target_next=end, anchors=(), last=None)
         await self._open(decide(self._policies, TargetLost(self._remote, lost.reason, start)), fresh)
 
     async def _believe(self, what: str, finding: str) -> bool:

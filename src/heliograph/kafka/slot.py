@@ -24,7 +24,7 @@ from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import Ledger
-from heliograph.kafka.life import LaneLife
+from heliograph.kafka.life import LaneLife, now_ms
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
@@ -47,6 +47,8 @@ class FlowRules:
     """The target's producer.id.expiration.ms."""
     limits: ReadLimits = field(default_factory=ReadLimits)
     policies: Policies = field(default_factory=Policies)
+    align: bool = False
+    """New lanes get the offsets of their source."""
     send_buffer_bytes: int = DEFAULT_BUFFERS.send
     codec: int | None = None
     """Copies get this codec; None: batches keep theirs."""
@@ -82,11 +84,6 @@ class SlotPlan:
     clusters: Mapping[str, Cluster]
     flows: Mapping[str, FlowRules]
     settings: SlotSettings
-
-
-def wall_ms() -> int:
-    """Kafka's timestamps are wall-clock milliseconds; durations are measured on the loop's own clock."""
-    return time.time_ns() // 1_000_000
 
 
 class Warm:
@@ -131,6 +128,8 @@ class Slot:
         self.memory = Memory(plan.settings.memory_bytes)
         self.throttle = Throttle(time.monotonic, dict(rate for rules in plan.flows.values() for rate in rules.throttle))
         self.lives: dict[str, LaneLife] = {}
+        self.ended: list[str] = []
+        """Lanes that ended, until the task has told the driver."""
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -205,7 +204,7 @@ class Slot:
                 await target.connection(node)
 
     async def _finish_lanes(self) -> None:
-        while True:
+        while self.plan.until:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             for life in self.lives.values():
                 if life.run.state is LaneState.FOLLOWING and life.run.is_finished():
@@ -251,7 +250,7 @@ class Slot:
         if key not in self._writers:
             client = self.warm.client(self.plan.clusters[rules.target])
             self._writers[key] = TargetWriter(
-                client, node, wall_ms, self.plan.settings.request_timeout_ms, self._wake_readers
+                client, node, now_ms, self.plan.settings.request_timeout_ms, self._wake_readers
             )
             self._writers[key].buffers = Buffers(send=rules.send_buffer_bytes)
         return self._writers[key]
@@ -295,7 +294,7 @@ async def name_open_transactions(slot: Slot) -> None:
         if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
             held.setdefault((slot.plan.flows[run.lane.id.flow].source, run.start.source_node), []).append(run)
         elif run.reason:
-            run.become(LaneState.FOLLOWING, "", wall_ms())
+            run.become(LaneState.FOLLOWING, "", now_ms())
     for (alias, node), runs in held.items():
         client = slot.warm.client(slot.plan.clusters[alias])
         names = [(run.lane.id.topic, run.lane.id.partition) for run in runs]
@@ -304,7 +303,7 @@ async def name_open_transactions(slot: Slot) -> None:
         except HeliographError:
             continue
         for run, name in zip(runs, names, strict=True):
-            run.become(LaneState.FOLLOWING, _held_back(found.get(name)), wall_ms())
+            run.become(LaneState.FOLLOWING, _held_back(found.get(name)), now_ms())
 
 
 def _held_back(producers: object) -> str:

@@ -11,19 +11,21 @@ import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from heliograph.errors import BrokerRefused, HeliographError, SetupError
-from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
+from heliograph.kafka.batch_at import BatchAt
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.ledger import Ledger
-from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.kafka.log_ends import End
+from heliograph.kafka.ranges import Seen, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
-from heliograph.replication.openings import is_another
 from heliograph.replication.translation import (
+    IN_ABORTED,
+    MARKER,
     Answer,
     Counted,
     Exact,
     Gone,
     Kept,
+    KeptLog,
     NeverCopied,
     NotKnown,
     NotYetCopied,
@@ -37,31 +39,18 @@ from heliograph.replication.translation import (
     position_of,
     window_of,
 )
-from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL, EMPTY
-from heliograph.wire.rebuild import record_at
-from heliograph.wire.record_batch import walk
+from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL
 from heliograph.wire.records import read_records
 
-_MISSING = {3, 100}
 _FOREIGN = "foreign"
 _REASONS = {
-    CONTROL: "it is a transaction marker",
-    ABORTED: "it belongs to an aborted transaction",
+    CONTROL: MARKER,
+    ABORTED: IN_ABORTED,
     _FOREIGN: "somebody else wrote it into the remote topic",
     CAME_HOME: "it came home: the flow in the other direction wrote it there",
 }
 _CLEANED = "the {side} has cleaned it away"
 SOURCE, TARGET = "source", "target"
-
-
-@dataclass(frozen=True)
-class End:
-    """One end of the lane: who has it, under which name, and the span of its log."""
-
-    client: ClusterClient
-    log: Log
-    start: int
-    end: int
 
 
 @dataclass
@@ -78,25 +67,6 @@ class Part:
         return next((reason for first, after, reason in self.left_out if first <= offset < after), "")
 
 
-async def end_of(client: ClusterClient, topic: str, partition: int, known_id: str) -> End:
-    """One end as it is now; SetupError where the topic is missing, is another one, or has no such partition."""
-    where = f"cluster {client.cluster.alias}, {topic}"
-    view = (await client.metadata([topic]))[topic]
-    if view.error in _MISSING:
-        raise SetupError(f"{where}: the topic does not exist")
-    if view.error:
-        raise BrokerRefused(view.error, where)
-    if partition not in view.leaders:
-        raise SetupError(f"{where}: it has partitions 0 to {len(view.leaders) - 1}, there is no partition {partition}")
-    if is_another(known_id, view.topic_id):
-        raise SetupError(f"{where}: the topic was deleted and created again since it was copied")
-    node, name = view.leaders[partition].node, (topic, partition)
-    start, end = await asyncio.gather(client.offsets(node, [name], EARLIEST), client.offsets(node, [name], LATEST))
-    if name not in start or name not in end:
-        raise BrokerRefused(6, where)
-    return End(client, Log(topic, view.topic_id, partition, node), start[name], end[name])
-
-
 class Translator:
     """Of one lane, by one entry of the ledger."""
 
@@ -106,8 +76,10 @@ class Translator:
         self._home = Home(Ledger(source.client), without) if without else None
         self.source = source
         self.target = target
+        self._here = BatchAt(source.client, source.log, source.start, source.end)
+        self._there = BatchAt(target.client, target.log, target.start, target.end)
         self._parts: dict[tuple[Window, bool], Part] = {}
-        self._records: dict[tuple[Window, bool], list[Kept]] = {}
+        self._records: dict[tuple[Window, bool], KeptLog] = {}
         self._plain: dict[Window, bool] = {}
 
     async def translate(self, offset: int, reverse: bool = False) -> Answer:
@@ -169,10 +141,11 @@ class Translator:
 
     async def _checked(self, offset: int, moved: int, reverse: bool) -> Answer:
         """Both records must be the same, where both are there."""
-        here, there = self._ends(reverse)
+        _, there = self._ends(reverse)
         if moved < there.start:
             return Gone(_name(not reverse), f"the {_name(not reverse)} begins at {there.start}", there.start)
-        mine, other = await asyncio.gather(_record(here, offset), _record(there, moved))
+        near, far = (self._there, self._here) if reverse else (self._here, self._there)
+        mine, other = await asyncio.gather(near.record(offset), far.record(moved))
         if mine is None or other is None:
             return Exact(moved, is_record=other is not None)
         if mine[1:] != other[1:] or (mine[0] != other[0] and not await self._appends_time()):
@@ -199,7 +172,7 @@ class Translator:
         records were written that the ledger did not learn of.
         """
         identity = self.entry.identity
-        before, after = await asyncio.gather(_batch(self.target, point.target - 1), self._next_of_ours(point.target))
+        before, after = await asyncio.gather(self._there.batch(point.target - 1), self._next_of_ours(point.target))
         if after is None:
             return True
         if point == Point(self.entry.source_start, self.entry.target_start):
@@ -244,7 +217,7 @@ class Translator:
 
     async def _numbers_agree(self, window: Window) -> bool:
         first, last = await asyncio.gather(
-            _batch(self.target, window.begin.target), _batch(self.target, window.end.target - 1)
+            self._there.batch(window.begin.target), self._there.batch(window.end.target - 1)
         )
         if first is None or last is None or not (self._is_ours(first, window) and self._is_ours(last, window)):
             return False
@@ -278,7 +251,7 @@ class Translator:
         part.cleaned |= expected < after and first < after
         return part
 
-    async def kept(self, window: Window, on_target: bool) -> list[Kept]:
+    async def kept(self, window: Window, on_target: bool) -> KeptLog:
         """One side of a window by its records."""
         if (window, on_target) not in self._records:
             end = self.target if on_target else self.source
@@ -297,7 +270,7 @@ class Translator:
                         for record in read_records(seen.data, seen.header)
                         if first <= record.offset < after
                     ]
-            self._records[window, on_target] = found
+            self._records[window, on_target] = KeptLog(found)
         return self._records[window, on_target]
 
     def _may_be_ours(self, seen: Seen, window: Window) -> bool:
@@ -306,7 +279,7 @@ class Translator:
 
     async def _appends_time(self) -> bool:
         """The remote topic puts its own clock in place of timestamps."""
-        last = await _batch(self.target, self.entry.target_next - 1)
+        last = await self._there.batch(self.entry.target_next - 1)
         return last is not None and last.header.is_append_time
 
 
@@ -323,26 +296,3 @@ def _span(window: Window, on_target: bool) -> tuple[int, int]:
 def _digest(*content: object) -> bytes:
     """Records may be large, and a window holds many."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
-
-
-async def _batch(end: End, offset: int) -> Seen | None:
-    """The batch that holds an offset; None if there is none."""
-    if not end.start <= offset < end.end:
-        return None
-    # One byte: a broker gives the first batch whole, however little is asked for.
-    buffer, fetched = await fetch_once(end.client, end.log, offset, committed=False, max_bytes=1)
-    view = memoryview(buffer)
-    for at, header in walk(buffer, fetched.start, fetched.end):
-        if header.base_offset <= offset < header.next_offset:
-            return Seen(header, view[at : at + header.size], EMPTY if header.count == 0 else None)
-    return None
-
-
-async def _record(end: End, offset: int) -> tuple[object, ...] | None:
-    seen = await _batch(end, offset)
-    if seen is None or seen.dropped is not None or seen.header.is_control:
-        return None
-    try:
-        return record_at(seen.data, offset)
-    except HeliographError:
-        return None  # cleaned away

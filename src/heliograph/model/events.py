@@ -26,6 +26,8 @@ class EventKind(StrEnum):
     """Somebody else writes into a remote topic: on.foreign.writer."""
     BAD_RECORD = "bad-record"
     """The target refuses a record: on.bad.record."""
+    ALIGNMENT = "alignment"
+    """A lane's offsets are not, or no longer, the same on both sides: offsets.align."""
     GENERATION = "generation"
     """A lane's records are numbered anew for another reason."""
     BATCH_AGAIN = "batch-again"
@@ -50,6 +52,8 @@ class EventKind(StrEnum):
     """A source topic was deleted, and its remote topic will be: sync.topic.deletes.enabled."""
     TOPIC_DELETED = "topic-deleted"
     """A remote topic was deleted, because its source topic was."""
+    MALFORMED = "malformed"
+    """Records in one of MirrorMaker 2's topics cannot be read and are passed over."""
     EVENTS_DROPPED = "events-dropped"
     """Events were not written, because the target did not take them for too long."""
 

@@ -88,6 +88,14 @@ class LedgerEntry:
     """Who wrote it. On compacted sources a generation belongs to one attempt."""
     anchors: tuple[tuple[int, int], ...] = ()
     """The latest (source offset, target offset) pairs from which the delta holds, newest last."""
+    last: tuple[int, int] | None = None
+    """The last copied record: its offsets on source and target. None: not known."""
+    filling: bool = False
+    """offsets.align: the remote partition may not be filled and cut off up to `filler_to` yet."""
+    filler_to: int = 0
+    """offsets.align: what lies before this target offset is filler."""
+    differs_at: int = -1
+    """The first source offset whose copy has another offset on the target; -1: none yet."""
     mm2_offset: int = -1
     """MirrorMaker 2's stored progress as last seen or written by us; another one means that it ran since. -1: none."""
 

@@ -25,7 +25,7 @@ from heliograph.operations.check_topics import TopicFacts, gather_topics, litera
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.mm2_progress import configs_to_read, topics_to_read
 from heliograph.replication.other_writers import mirror_maker_finding, writer_finding
-from heliograph.replication.permissions import permission_findings
+from heliograph.replication.permissions import at_run, permission_findings
 from heliograph.replication.preflight import (
     ClusterFacts,
     api_findings,
@@ -66,8 +66,8 @@ async def _check(settings: Settings, now_ms: Callable[[], int], warm: Warm, deep
     for cluster, known in facts.items():
         findings += [*reach_findings(known), *api_findings(known, is_target=cluster in targets)]
     for flow in settings.flows:
-        source, target = (warm.client(end) for end in (flow.source, flow.target))
-        ends = _Ends(flow, source, target, facts[flow.source], facts[flow.target])
+        source, target, writer = (warm.client(end) for end in (flow.source, flow.target, flow.source_writer))
+        ends = _Ends(flow, source, target, writer, facts[flow.source], facts[flow.target])
         findings += [finding async for finding in _flow_findings(ends, settings, deep)]
     return list(dict.fromkeys(findings))
 
@@ -79,6 +79,7 @@ class _Ends:
     flow: FlowSettings
     source: ClusterClient
     target: ClusterClient
+    source_writer: ClusterClient
     source_facts: ClusterFacts
     target_facts: ClusterFacts
 
@@ -143,11 +144,12 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
 
 
 async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts], deep: bool) -> list[Finding]:
-    facts = await gather_topics(ends.flow, ends.source, ends.target, own_factor or min(3, len(ends.target.brokers)))
+    factor = own_factor or min(3, len(ends.target.brokers))
+    facts = await gather_topics(ends.flow, ends.source, ends.target, factor, ends.source_writer if deep else None)
     kept.append(facts)
     return [
         *choice_findings(ends.name, literals(ends.flow), facts.chosen, facts.visible),
-        *permission_findings(ends.name, ends.aliases, [g for g in facts.granted if deep or g.need.when.is_at_run]),
+        *(permission_findings if deep else at_run)(ends.name, ends.aliases, facts.granted),
         *facts.refusals(ends.name),
         *limit_findings(ends.name, facts.limits),
     ]

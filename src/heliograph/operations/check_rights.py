@@ -29,6 +29,7 @@ from heliograph.kafka.grants import (
 from heliograph.kafka.groups import connect_groups
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue
+from heliograph.replication.heartbeats import MakeTopic
 from heliograph.replication.mm2_live import HIDDEN, is_dedicated
 from heliograph.replication.mm2_progress import (
     configs_to_read,
@@ -41,6 +42,7 @@ from heliograph.replication.mm2_progress import (
 from heliograph.replication.permissions import NEEDS, Granted, Need, On
 from heliograph.replication.policies import dead_letter_topic
 from heliograph.replication.starts import From
+from heliograph.replication.topic_names import HEARTBEATS
 
 Grants = Mapping[str, TopicGrants]
 Configs = Mapping[str, dict[str, ConfigValue]]
@@ -64,13 +66,15 @@ class _Names:
 
     by_name: Mapping[str, bool]
     urgent: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
 
 
+_HEARTBEATS = (On.SOURCE_HEARTBEATS, On.TARGET_HEARTBEATS)
 _Rights = dict[tuple[On, str], _Names]
 
 
 async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClient, asked: Asked) -> tuple[Granted, ...]:
-    """One answer for each need of the table."""
+    """One answer for each need of the table but those of heartbeats."""
     known = await _clusters(source, target) | await _groups(flow, source, target)
     known |= await _mirror_maker_topics(flow, target) | await _dead_letters(flow, target, list(asked.remote))
     identity = transactional_id(flow.flow.name)
@@ -80,6 +84,8 @@ async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClien
         match need.on:
             case On.SOURCE_TOPICS:
                 return Granted(need, _by_name(need, asked.source, {}))
+            case On.REMOTE_TOPICS if not _is_for(flow, need):
+                return Granted(need, {})
             case On.REMOTE_TOPICS:
                 urgent = asked.growing if need.operation == "ALTER" else frozenset[str]()
                 return Granted(need, _by_name(need, asked.remote, asked.created), urgent)
@@ -87,9 +93,38 @@ async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClien
                 return Granted(need, _by_name(need, asked.own, asked.created))
             case other:
                 names = known[other, need.operation]
-                return Granted(need, names.by_name, names.urgent)
+                return Granted(need, names.by_name if _is_for(flow, need) else {}, names.urgent, names.unseen)
 
-    return tuple(answer(need) for need in NEEDS)
+    return tuple(answer(need) for need in NEEDS if need.on not in _HEARTBEATS)
+
+
+def _is_for(flow: FlowSettings, need: Need) -> bool:
+    """What only a job needs is needed where the flow has it."""
+    jobs = flow.jobs
+    switches = {
+        (On.REMOTE_TOPICS, "ALTER_CONFIGS"): jobs.sync_configs,
+        (On.REMOTE_TOPICS, "DELETE"): jobs.sync_deletes,
+        (On.TARGET_CLUSTER, "ALTER"): jobs.sync_acls and not flow.flow.trial,
+    }
+    return switches.get((need.on, need.operation), True)
+
+
+async def heartbeat_rights(
+    flow: FlowSettings, source_writer: ClusterClient | None, target: ClusterClient
+) -> tuple[Granted, ...]:
+    """Asked as heartbeats are written; nothing without a client that writes to the source."""
+    if source_writer is None:
+        return ()
+    known: _Rights = {}
+    for on, client in ((On.SOURCE_HEARTBEATS, source_writer), (On.TARGET_HEARTBEATS, target)):
+        pulses = (
+            [] if flow.flow.trial else [each for each in flow.jobs.heartbeats if each.target == client.cluster.alias]
+        )
+        grants = await topic_grants(client, [HEARTBEATS]) if pulses else {}
+        wishes = [MakeTopic(pulse).topic for pulse in pulses if not grants[HEARTBEATS].exists]
+        known[on, "CREATE"] = _Names(_may_create(await try_create(client, wishes)))
+        known[on, "WRITE"] = _Names(_may("WRITE", grants))
+    return tuple(Granted(need, known[need.on, need.operation].by_name) for need in NEEDS if need.on in _HEARTBEATS)
 
 
 def _by_name(need: Need, grants: Grants, created: Mapping[str, Refusal | None]) -> dict[str, bool]:
@@ -145,14 +180,15 @@ async def _mirror_maker_topics(flow: FlowSettings, target: ClusterClient) -> _Ri
     kept = {name: grants[name] for name in offsets if name not in others}
     there = {name: found for name, found in kept.items() if found.exists}
     missing = [name for name in kept if name not in there]
+    unseen = frozenset(name for name, found in grants.items() if not found.exists)
     tried = await try_create(target, [offsets_topic(name, mm2.topic_partitions, 1) for name in missing])
     return {
-        (On.MM2_OFFSETS, "READ"): _Names(_may("READ", kept), frozenset(there)),
+        (On.MM2_OFFSETS, "READ"): _Names(_may("READ", kept), frozenset(there), unseen),
         (On.MM2_OFFSETS, "DESCRIBE_CONFIGS"): _Names(_may("DESCRIBE_CONFIGS", there)),
         (On.MM2_OFFSETS, "CREATE"): _Names(_may_create(tried)),
         (On.MM2_OFFSETS, "WRITE"): _Names(_may("WRITE", kept)),
         (On.MM2_CONFIGS, "READ"): _Names(
-            _may("READ", {name: found for name, found in grants.items() if name not in offsets})
+            _may("READ", {name: found for name, found in grants.items() if name not in offsets}), unseen=unseen
         ),
     }
 

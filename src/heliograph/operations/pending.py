@@ -38,6 +38,8 @@ class FlowPending:
     left_out: list[str] = field(default_factory=list)
     """Topics that cannot be copied: nothing that a run could change."""
     troubles: list[str] = field(default_factory=list)
+    unseen: bool = False
+    """Not even its topics could be looked at."""
 
 
 async def pending(settings: Settings) -> list[FlowPending]:
@@ -57,6 +59,7 @@ async def _flow(flow: FlowSettings, engine: EngineSettings, warm: Warm) -> FlowP
         own = await asyncio.to_thread(planner.missing_own_topics)
     except (HeliographError, TimeoutError) as error:
         found.troubles.append(str(error) or "a cluster did not answer in time")
+        found.unseen = True
         return found
     finally:
         planner.close()
@@ -65,7 +68,7 @@ async def _flow(flow: FlowSettings, engine: EngineSettings, warm: Warm) -> FlowP
             found.left_out.append(f"topic {action.topic}: {action.reason}")
         else:
             found.actions.append(_topic(action))
-    ground = Ground(flow, lambda: plan, warm, Clock(), lambda: None, lambda _: None)
+    ground = Ground(flow, lambda: plan, planner, warm, Clock(), lambda: None, lambda _: None)
     for job in (*repeated_jobs(ground), *lasting_jobs(ground)):
         await _look(job, found)
     return found

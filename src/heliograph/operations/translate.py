@@ -14,9 +14,10 @@ from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import ClusterClient, Partition
 from heliograph.kafka.groups import committed_offsets
+from heliograph.kafka.log_ends import end_of
 from heliograph.kafka.own_topics import read_topic
 from heliograph.kafka.slot import Warm
-from heliograph.kafka.translator import Translator, end_of
+from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
@@ -93,10 +94,11 @@ def reason_of(answer: Answer) -> str:
 
 
 class FlowTranslator:
-    """Translates offsets of all lanes of one flow, by the ledger as it is when the translator is opened."""
+    """Translates offsets of all lanes of one flow, by the ledger as it is when the translator is opened or refreshed."""
 
     def __init__(self, flow: FlowSettings) -> None:
         self.flow = flow
+        self._policy = flow.naming
         self._warm = Warm()
         self._book = LedgerBook()
         self._lanes: dict[LaneId, Translator] = {}
@@ -104,7 +106,7 @@ class FlowTranslator:
 
     async def __aenter__(self) -> Self:
         try:
-            self._book = await self._warm.ledger(self.flow.target).refresh()
+            await self.refresh()
         except BrokerRefused as error:
             self._warm.close()
             if error.code in _MISSING:
@@ -116,6 +118,12 @@ class FlowTranslator:
             self._warm.close()
             raise
         return self
+
+    async def refresh(self) -> None:
+        """Go by the ledger and the logs as they are now."""
+        self._book = await self._warm.ledger(self.flow.target).refresh()
+        self._lanes.clear()
+        self._mm2 = None
 
     async def __aexit__(self, *_: object) -> None:
         self._warm.close()
@@ -210,9 +218,8 @@ class FlowTranslator:
 
     def _syncs_topics(self) -> Iterable[tuple[ClusterClient, str]]:
         """On the source by default, else on the target (offset-syncs.topic.location)."""
-        separator = self.flow.separator if self.flow.internal_separator_enabled else "."
         for client, other in ((self.source, self.flow.flow.target), (self.target, self.flow.flow.source)):
-            yield client, f"mm2-offset-syncs{separator}{other}{separator}internal"
+            yield client, self._policy.offset_syncs_topic(other)
 
 
 def _add_all(store: OffsetSyncStore, records: Iterable[Any]) -> None:

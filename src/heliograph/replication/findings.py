@@ -8,8 +8,12 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """PASS: as it should be. WARN: it works, but a person should know. FAIL: what the subject names will not work."""
+    """PASS: as it should be. WARN: it works, but a person should know. FAIL: what the subject names will not work.
 
+    NOTE: what only matters in a case that is not known to be; a run says it once, calmly.
+    """
+
+    NOTE = "NOTE"
     PASS = "PASS"  # noqa: S105  a level, no password
     WARN = "WARN"
     FAIL = "FAIL"

@@ -157,6 +157,10 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "time_ms": entry.time_ms,
             "attempt": entry.attempt,
             "anchors": entry.anchors,
+            "last": entry.last,
+            "filling": entry.filling,
+            "filler_to": entry.filler_to,
+            "differs_at": entry.differs_at,
             "mm2_offset": entry.mm2_offset,
         }
     )
@@ -183,10 +187,28 @@ def decode_entry(value: bytes) -> LedgerEntry:
             time_ms=int(fields["time_ms"]),
             attempt=str(fields["attempt"]),
             anchors=tuple((int(source), int(target)) for source, target in fields["anchors"]),
+            last=_pair(fields.get("last")),
+            filling=bool(fields.get("filling", False)),
+            filler_to=int(fields.get("filler_to", 0)),
+            differs_at=int(fields.get("differs_at", _first_difference(fields))),
             mm2_offset=int(fields.get("mm2_offset", -1)),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise _unreadable("entry", fault) from fault
+
+
+def _first_difference(fields: dict[str, Any]) -> int:
+    """Of entries that do not say it: the first known pair of offsets that are not the same."""
+    known = [(fields["source_start"], fields["target_start"]), *fields["anchors"]]
+    return next((int(source) for source, target in known if source != target), -1)
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    """Entries that were written before this was kept have none."""
+    if value is None:
+        return None
+    source, target = value
+    return int(source), int(target)
 
 
 def encode_holder(holder: Holder) -> bytes:

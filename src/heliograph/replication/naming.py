@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from heliograph.model.clusters import Flow
-from heliograph.replication.renames import NO_RENAMES, Renames
+from heliograph.replication.renames import NO_RENAMES, TOPIC, Renames
 from heliograph.replication.topic_names import ReplicationPolicy
 
 Route = tuple[Flow, Renames]
@@ -30,6 +30,12 @@ class RenamingPolicy(ReplicationPolicy):
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         renamed = None if self.is_heartbeats(topic) else self._renames.forward(topic)
         return renamed or self._base.format_remote_topic(source_alias, topic)
+
+    def format_remote_prefix(self, source_alias: str, prefix: str) -> str | None:
+        if not self._renames:
+            return self._base.format_remote_prefix(source_alias, prefix)
+        before, _, _ = self._renames.form.partition(TOPIC)
+        return before + prefix if self._renames == Renames(form=self._renames.form) else None
 
     def topic_source(self, topic: str) -> str | None:
         return self._base.topic_source(topic) if self._source_name(topic) is None else self._source

@@ -17,11 +17,13 @@ class On(StrEnum):
 
     SOURCE_TOPICS = "each source topic"
     SOURCE_CLUSTER = "the source cluster"
+    SOURCE_HEARTBEATS = "the source's topic `heartbeats`"
     REMOTE_TOPICS = "each remote topic"
     OWN_TOPICS = "topics `__heliograph-*`"
     TRANSACTIONAL_ID = "transactional id `heliograph.<flow>`"
     MM2_GROUP = "group `<source>-mm2`, each Connect group"
     TARGET_CLUSTER = "the target cluster"
+    TARGET_HEARTBEATS = "the target's topic `heartbeats`"
     START_GROUP = "the group of `start.from = group:NAME`"
     DEAD_LETTERS = "topics `__heliograph-dead-letter.*`"
     MM2_OFFSETS = "topic `mm2-offsets.<source>.internal`"
@@ -32,6 +34,8 @@ class Occasion(StrEnum):
     """What a permission is for; `run` is every run."""
 
     RUN = "run"
+    JOBS = "jobs"
+    """What a run does around the records: a job that lacks it says so itself."""
     TAKE_OVER = "take-over"
     HAND_BACK = "hand-back"
     FORGET = "forget"
@@ -53,7 +57,7 @@ class Need:
 
     @property
     def is_on_source(self) -> bool:
-        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER, On.START_GROUP)
+        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER, On.SOURCE_HEARTBEATS, On.START_GROUP)
 
 
 _FAIL, _WARN = Level.FAIL, Level.WARN
@@ -63,7 +67,7 @@ NEEDS: tuple[Need, ...] = (
     Need(
         On.SOURCE_TOPICS, "DESCRIBE_CONFIGS", _FAIL, "cleanup.policy says how a lane counts; new remote topics copy it"
     ),
-    Need(On.SOURCE_CLUSTER, "DESCRIBE", _WARN, "sizes and the clock are read; without it they are not known"),
+    Need(On.SOURCE_CLUSTER, "DESCRIBE", _WARN, "sizes, the clock and ACLs are read; without it they are not known"),
     Need(On.START_GROUP, "DESCRIBE", _FAIL, "lanes begin at the offsets that it committed"),
     Need(On.REMOTE_TOPICS, "CREATE", _FAIL, "missing remote topics are made"),
     Need(On.REMOTE_TOPICS, "WRITE", _FAIL, "records are written"),
@@ -81,11 +85,35 @@ NEEDS: tuple[Need, ...] = (
         On.TARGET_CLUSTER, "DESCRIBE_CONFIGS", _FAIL, "producer.id.expiration.ms says how long the target guards a lane"
     ),
     Need(
-        On.TARGET_CLUSTER, "DESCRIBE", _WARN, "space, clock and Connect groups are read; without it they are not known"
+        On.TARGET_CLUSTER,
+        "DESCRIBE",
+        _WARN,
+        "space, clock, ACLs and Connect groups are read; without it they are not known",
     ),
     Need(On.MM2_GROUP, "DESCRIBE", _WARN, "a MirrorMaker 2 that still runs is noticed"),
     Need(On.DEAD_LETTERS, "CREATE", _WARN, "with on.bad.record = dead-letter they are made for the first bad record"),
     Need(On.DEAD_LETTERS, "WRITE", _WARN, "with on.bad.record = dead-letter bad records are kept there"),
+    Need(On.SOURCE_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(On.SOURCE_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(On.TARGET_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(On.TARGET_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(
+        On.REMOTE_TOPICS,
+        "ALTER_CONFIGS",
+        _WARN,
+        "configs follow those of the source topics; without it they stay as they are",
+        Occasion.JOBS,
+    ),
+    Need(
+        On.REMOTE_TOPICS,
+        "DELETE",
+        _WARN,
+        "with sync.topic.deletes.enabled they follow deleted source topics; without it they stay",
+        Occasion.JOBS,
+    ),
+    Need(
+        On.TARGET_CLUSTER, "ALTER", _WARN, "ACLs follow those of the source; without it none are written", Occasion.JOBS
+    ),
     Need(On.MM2_OFFSETS, "READ", _WARN, "MirrorMaker 2's stored progress is read", Occasion.TAKE_OVER),
     Need(
         On.MM2_OFFSETS,
@@ -116,6 +144,12 @@ class Granted:
     urgent: frozenset[str] = frozenset()
     """Names where a missing permission that would be a WARN is a FAIL: a remote topic that must grow now, stored progress
     that is there."""
+    unseen: frozenset[str] = frozenset()
+    """Names that brokers do not show: of no such topic, or of one that may not be seen."""
+
+    @property
+    def missing(self) -> frozenset[str]:
+        return frozenset(name for name, is_granted in self.by_name.items() if not is_granted)
 
 
 def permission_findings(flow: str, aliases: tuple[str, str], granted: Sequence[Granted]) -> Iterator[Finding]:
@@ -125,9 +159,24 @@ def permission_findings(flow: str, aliases: tuple[str, str], granted: Sequence[G
             yield _finding(flow, aliases[0 if answer.need.is_on_source else 1], answer)
 
 
+def at_run(flow: str, aliases: tuple[str, str], granted: Sequence[Granted]) -> Iterator[Finding]:
+    """The same for a run: only what it needs itself.
+
+    Progress of a MirrorMaker 2 that is not seen is most often not there; where it is, lanes that need it are refused and say so.
+    """
+    told = [answer for answer in granted if answer.need.when.is_at_run]
+    doubts = [answer for answer in told if answer.missing and answer.missing <= answer.unseen]
+    yield from permission_findings(flow, aliases, [answer for answer in told if answer not in doubts])
+    names = {name for answer in doubts for name in answer.missing}
+    if names:
+        sentence = f"READ on {_resource(On.MM2_OFFSETS, sorted(names))} of cluster {aliases[1]} is not granted"
+        why = "this only matters if a MirrorMaker 2 copied the flow before"
+        yield Finding(Level.NOTE, f"{flow}: permission READ", f"{sentence}: {why}")
+
+
 def _finding(flow: str, alias: str, answer: Granted) -> Finding:
     need = answer.need
-    missing = [name for name, is_granted in answer.by_name.items() if not is_granted]
+    missing = [name for name in answer.by_name if name in answer.missing]
     subject = f"{flow}: permission {need.operation}"
     if not missing:
         return Finding(Level.PASS, subject, f"granted on {_resource(need.on, answer.by_name)} of cluster {alias}")
@@ -143,6 +192,8 @@ def _finding(flow: str, alias: str, answer: Granted) -> Finding:
 
 _KIND = {
     On.SOURCE_TOPICS: "topic",
+    On.SOURCE_HEARTBEATS: "topic",
+    On.TARGET_HEARTBEATS: "topic",
     On.REMOTE_TOPICS: "topic",
     On.OWN_TOPICS: "topic",
     On.TRANSACTIONAL_ID: "transactional id",
@@ -186,8 +237,11 @@ def missing_on_topic(code: int | None, operation: str, topic: str, cluster: str)
     return Missing(operation, f"the topic {topic}", cluster) if code == _TOPIC_REFUSED else None
 
 
+def missing_on_cluster(code: int | None, operation: str, cluster: str) -> Missing | None:
+    """The same for an operation on the cluster itself."""
+    return Missing(operation, "the cluster", cluster) if code == _CLUSTER_REFUSED else None
+
+
 def missing_to_write(code: int | None, topic: str, cluster: str) -> Missing | None:
     """The same for a Produce; brokers before Kafka 2.8 want a permission on the cluster too."""
-    if code == _CLUSTER_REFUSED:
-        return Missing("IDEMPOTENT_WRITE", "the cluster", cluster)
-    return missing_on_topic(code, "WRITE", topic, cluster)
+    return missing_on_cluster(code, "IDEMPOTENT_WRITE", cluster) or missing_on_topic(code, "WRITE", topic, cluster)

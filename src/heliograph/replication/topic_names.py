@@ -42,6 +42,11 @@ class ReplicationPolicy(ABC):
     def upstream_topic(self, topic: str) -> str | None:
         """A remote topic's name on the cluster it came from; None for a local topic."""
 
+    def format_remote_prefix(self, source_alias: str, prefix: str) -> str | None:
+        """What remote names of all topics with this prefix begin with; None if they have no beginning in common."""
+        del source_alias, prefix
+        return None
+
     def original_topic(self, topic: str) -> str:
         """The name on the cluster where the topic began, however many hops away."""
         seen = {topic}
@@ -58,8 +63,16 @@ class ReplicationPolicy(ABC):
     def is_heartbeats(self, topic: str) -> bool:
         return self.original_topic(topic) == HEARTBEATS
 
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """Where the checkpoints of groups of that cluster lie."""
+        return f"{source_alias}{self.internal_separator}checkpoints{self.internal_separator}internal"
+
     def is_checkpoints(self, topic: str) -> bool:
         return topic.endswith(f"{self.internal_separator}checkpoints{self.internal_separator}internal")
+
+    def offset_syncs_topic(self, other: str) -> str:
+        """On the source `other` is the target's alias, on the target the source's."""
+        return f"mm2-offset-syncs{self.internal_separator}{other}{self.internal_separator}internal"
 
     def is_mm2_internal(self, topic: str) -> bool:
         ours = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
@@ -86,6 +99,9 @@ class DefaultPolicy(ReplicationPolicy):
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{source_alias}{self.separator}{topic}"
 
+    def format_remote_prefix(self, source_alias: str, prefix: str) -> str | None:
+        return self.format_remote_topic(source_alias, prefix)
+
     def topic_source(self, topic: str) -> str | None:
         source, _, rest = topic.partition(self.separator)
         # Java's split drops trailing empty parts: `a.` and `a..` have one part and are local.
@@ -106,6 +122,9 @@ class IdentityPolicy(ReplicationPolicy):
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return self._default.format_remote_topic(source_alias, topic) if topic.endswith(HEARTBEATS) else topic
+
+    def format_remote_prefix(self, source_alias: str, prefix: str) -> str | None:
+        return prefix
 
     def topic_source(self, topic: str) -> str | None:
         return self._default.topic_source(topic) if topic.endswith(HEARTBEATS) else self._source_alias

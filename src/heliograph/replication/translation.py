@@ -10,8 +10,8 @@ What cannot be shown is `NotKnown`, with the reason. Nothing here guesses.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -55,6 +55,15 @@ class NotKnown:
     """It cannot be said exactly, so it is not said."""
 
     reason: str
+
+
+MARKER = "it is a transaction marker"
+IN_ABORTED = "it belongs to an aborted transaction"
+
+
+def is_marked(reason: str) -> bool:
+    """Of what was never copied: no reader of committed records gets it on the source either."""
+    return reason in (MARKER, IN_ABORTED)
 
 
 Answer = Exact | NotYetCopied | Gone | NeverCopied | NotKnown
@@ -230,37 +239,57 @@ class Kept:
     is_tombstone: bool = False
 
 
-def by_key(offset: int, here: Sequence[Kept], there: Sequence[Kept], there_end: int, there_name: str) -> Answer:
+class KeptLog(list[Kept]):
+    """The records of one side in order, found by offset and by key without a search."""
+
+    def __init__(self, records: Iterable[Kept] = ()) -> None:
+        super().__init__(records)
+        self._offsets = [record.offset for record in self]
+        self._places: dict[bytes | None, list[int]] = {}
+        for place, record in enumerate(self):
+            self._places.setdefault(record.key, []).append(place)
+
+    def first_at(self, offset: int) -> int:
+        """The place of the first record at an offset or after it."""
+        return bisect_left(self._offsets, offset)
+
+    def of_key(self, key: bytes | None, since: int = 0) -> list[Kept]:
+        """All records of a key from a place on."""
+        places = self._places.get(key, [])
+        return [self[place] for place in places[bisect_left(places, since) :]]
+
+
+def by_key(offset: int, here: KeptLog, there: KeptLog, there_end: int, there_name: str) -> Answer:
     """The copy of the record at `offset`, or of the next one that is left, among the records of the other side.
 
     A cleaner keeps of every key the last records: if it kept one, it kept all later ones of that key. So on both sides the
     records of a key are the last ones of those that were copied. A record that is unlike all later ones of its key is therefore
     the last of its like on the other side too; equal ones are told apart by their number, counted from the end.
     """
-    left = [number for number, record in enumerate(here) if record.offset >= offset]
-    if not left or here[left[0]].offset != offset:
-        return _first_found(left, here, there, there_end)
-    copy = _copy_of(here[left[0] :], there)
+    at = here.first_at(offset)
+    if at == len(here) or here[at].offset != offset:
+        return _first_found(at, here, there, there_end)
+    copy = _copy_of(at, here, there)
     if copy is None:
-        resume = _first_found(left[1:], here, there, there_end)
+        resume = _first_found(at + 1, here, there, there_end)
         return Gone(there_name, f"the {there_name} has no such record in this range any more", position_of(resume))
     return copy
 
 
-def _first_found(left: Sequence[int], here: Sequence[Kept], there: Sequence[Kept], there_end: int) -> Exact | NotKnown:
-    """The place of the first of these records that the other side still has: where a reader goes on."""
-    for at in left:
-        copy = _copy_of(here[at:], there)
+def _first_found(begin: int, here: KeptLog, there: KeptLog, there_end: int) -> Exact | NotKnown:
+    """The place of the first record from there on that the other side still has: where a reader goes on."""
+    for at in range(begin, len(here)):
+        copy = _copy_of(at, here, there)
         if copy is not None:
             return replace(copy, is_record=False) if isinstance(copy, Exact) else copy
     return Exact(there_end, is_record=False)
 
 
-def _copy_of(here: Sequence[Kept], there: Sequence[Kept]) -> Exact | NotKnown | None:
-    """The copy of the first record, of which all later ones are known; None: the other side has it no more."""
-    wanted = here[0]
-    later = [record.content for record in here if record.key == wanted.key]
-    found = [record for record in there if record.key == wanted.key]
+def _copy_of(at: int, here: KeptLog, there: KeptLog) -> Exact | NotKnown | None:
+    """The copy of one record; None: the other side has it no more."""
+    wanted = here[at]
+    later = [record.content for record in here.of_key(wanted.key, at)]
+    found = there.of_key(wanted.key)
     like = [record for record in found if record.content == wanted.content]
     equals = later.count(wanted.content)
     if len(like) < equals:

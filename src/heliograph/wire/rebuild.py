@@ -9,7 +9,7 @@ Must not know why a batch took this path, nor when a lane merges.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
@@ -55,6 +55,10 @@ class Rebuilt:
     source_epoch: int
     max_timestamp: int
     first_offset: int
+    last_offset: int
+    """Of its last record; offsets without a record may lie between it and source_next."""
+    gap_at: int = -1
+    """The offset of the first record that does not follow the one before it; -1: they all do."""
 
 
 class Rebuilder:
@@ -165,7 +169,17 @@ class Rebuilder:
             source_epoch=opened.owners[end - 1].leader_epoch,
             max_timestamp=max_timestamp,
             first_offset=opened.offsets[start],
+            last_offset=opened.offsets[end - 1],
+            gap_at=_gap_at(opened.offsets, start, end),
         )
+
+
+def _gap_at(offsets: Sequence[int], start: int, end: int) -> int:
+    """The first of these offsets that lies further from the first one than records do: the distance never shrinks."""
+    first = offsets[start] - start
+    if offsets[end - 1] - (end - 1) == first:
+        return -1
+    return offsets[bisect_right(range(start, end), first, key=lambda at: offsets[at] - at) + start]
 
 
 def _next_after(opened: OpenedRecords, end: int) -> int:

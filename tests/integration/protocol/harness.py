@@ -21,7 +21,8 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.client import ClusterClient, ProducerState
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ledger import PRODUCE_API, Ledger
-from heliograph.kafka.slot import Slot, SlotPlan, SlotSettings, Warm, wall_ms
+from heliograph.kafka.life import now_ms
+from heliograph.kafka.slot import Slot, SlotPlan, SlotSettings, Warm
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
 from heliograph.model.lanes import Identity, LaneState, LedgerEntry
@@ -139,12 +140,12 @@ class Mirror:
     def write_entry(self, entry: LedgerEntry) -> None:
         """As a task does, or a zombie, or somebody who tampers."""
         record = (EntryKey(entry.lane, entry.generation), encode_entry(entry))
-        self.with_ledger(lambda ledger: ledger.write([record], wall_ms()))
+        self.with_ledger(lambda ledger: ledger.write([record], now_ms()))
 
     def erase(self, opened: Opened) -> None:
         """The ledger is lost, as far as this flow is concerned."""
         keys = [(EntryKey(entry.lane, entry.generation), None) for entry in opened.entries]
-        self.with_ledger(lambda ledger: ledger.write(keys, wall_ms()))
+        self.with_ledger(lambda ledger: ledger.write(keys, now_ms()))
 
     # -- both ends --------------------------------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class Mirror:
     ) -> ProducedPartition:
         """Append one batch to the remote partition 0 under any identity and number; the broker's answer."""
         rows = [(b"by hand", value) for value in values]
-        batch = bytearray(plain_batch(rows, timestamp_ms or wall_ms()))
+        batch = bytearray(plain_batch(rows, timestamp_ms or now_ms()))
         header = read_header(batch, 0)
         restamp(batch, 0, header, identity.producer_id, identity.producer_epoch, sequence)
         return with_client(self.target, lambda client: _produce(client, self.remote, bytes(batch)))

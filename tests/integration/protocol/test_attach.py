@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
-from heliograph.kafka.slot import wall_ms
+from heliograph.kafka.slot import now_ms
 from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity
 from tests.integration.protocol.harness import (
@@ -180,7 +180,7 @@ def test_sequences_wrap_at_2_to_the_31(mirror: Mirror) -> None:
     assert mirror.write_as(entry.identity, near - 1, [b"before"]).error_code == 0
     delete_records(mirror.target, mirror.remote, 0, 1)
     mirror.write_entry(
-        replace(entry, target_start=1, target_next=1, sequence_next=near, source_next=0, time_ms=wall_ms())
+        replace(entry, target_start=1, target_next=1, sequence_next=near, source_next=0, time_ms=now_ms())
     )
     with Attempt(opened, BATCH_BY_BATCH) as attempt:
         attempt.wait_for_records(12)

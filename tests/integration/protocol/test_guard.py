@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 
-from heliograph.kafka.slot import wall_ms
+from heliograph.kafka.slot import now_ms
 from heliograph.model.lanes import Guard, LaneState
 from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
 from tests.support.clusters import ClusterFactory
@@ -151,10 +151,10 @@ def test_fresh_data_is_guarded_by_the_broker_and_may_overlap(mirror: Mirror) -> 
 def test_old_data_is_exclusive_and_waits_until_the_last_attempt_is_known_dead(mirror: Mirror) -> None:
     """P6.1, P5.2, case 5a: decided by the timestamps of the records, not by when they were written."""
     mirror.make_topic(config={"retention.ms": "-1"})
-    write_old_records(mirror.source, mirror.topic, samples(10), wall_ms(), timedelta(days=3))
+    write_old_records(mirror.source, mirror.topic, samples(10), now_ms(), timedelta(days=3))
     opened = mirror.open()
     carry(opened)
-    write_old_records(mirror.source, mirror.topic, samples(10, seed=2), wall_ms(), timedelta(days=3))
+    write_old_records(mirror.source, mirror.topic, samples(10, seed=2), now_ms(), timedelta(days=3))
     with Attempt(opened, QUICK, alone=False) as attempt:
         attempt.wait_reason("known dead")
         assert (attempt.life.guard, attempt.life.run.state) == (Guard.EXCLUSIVE, LaneState.WAITING)
@@ -170,10 +170,10 @@ def test_a_target_with_its_own_clock_guards_old_data(mirror: Mirror) -> None:
     """P6.1: LogAppendTime: the broker's memory is as young as the append."""
     mirror.make_topic(config={"retention.ms": "-1"})
     create_topic(mirror.target, mirror.remote, config={"message.timestamp.type": "LogAppendTime"})
-    write_old_records(mirror.source, mirror.topic, samples(10), wall_ms(), timedelta(days=3))
+    write_old_records(mirror.source, mirror.topic, samples(10), now_ms(), timedelta(days=3))
     opened = mirror.open()
     carry(opened)
-    write_old_records(mirror.source, mirror.topic, samples(10, seed=2), wall_ms(), timedelta(days=3))
+    write_old_records(mirror.source, mirror.topic, samples(10, seed=2), now_ms(), timedelta(days=3))
     with Attempt(opened, SILENT, alone=False) as attempt:
         attempt.wait_for_records(10)
         assert attempt.life.guard is Guard.BROKER

@@ -8,7 +8,7 @@ from dataclasses import replace
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger
-from heliograph.kafka.slot import wall_ms
+from heliograph.kafka.slot import now_ms
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.generations import EntryKey, encode_entry
 from tests.integration.protocol.harness import Mirror, carry, with_client
@@ -50,7 +50,7 @@ def test_four_drivers_claim_twelve_lanes_and_one_wins_each(mirror: Mirror) -> No
         clients = [ClusterClient(mirror.target_cluster) for _ in range(4)]
         try:
             return await asyncio.gather(
-                *(open_generations(Ledger(client), claims(n), wall_ms()) for n, client in enumerate(clients))
+                *(open_generations(Ledger(client), claims(n), now_ms()) for n, client in enumerate(clients))
             )
         finally:
             for client in clients:
@@ -74,7 +74,7 @@ def test_a_late_claimer_adopts_the_entry_with_the_position_it_has_now(mirror: Mi
     moved = replace(first, source_next=40, target_next=40, sequence_next=40)
     mirror.write_entry(moved)
     late = replace(first, identity=Identity(first.identity.producer_id, 9), source_start=7, source_next=7)
-    won = mirror.with_ledger(lambda ledger: open_generations(ledger, [late], wall_ms()))
+    won = mirror.with_ledger(lambda ledger: open_generations(ledger, [late], now_ms()))
     assert won == {first.lane: moved}
     assert mirror.book().claims(first.lane, 0) == ()
 

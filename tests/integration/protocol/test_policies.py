@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.common_end import common_end
-from heliograph.kafka.slot import Warm, wall_ms
+from heliograph.kafka.slot import Warm, now_ms
 from heliograph.model.events import EventKind
 from heliograph.model.lanes import LedgerEntry
 from heliograph.operations.compare import compare_topics
@@ -319,7 +319,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "too old": (
         {"message.timestamp.before.max.ms": str(DAY_MS)},
-        lambda number: Sample(b"bad %d" % number, b"k", timestamp_ms=wall_ms() - 9 * DAY_MS),
+        lambda number: Sample(b"bad %d" % number, b"k", timestamp_ms=now_ms() - 9 * DAY_MS),
         "too old",
         "message.timestamp.before.max.ms",
     ),

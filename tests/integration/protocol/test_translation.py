@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from heliograph.cli.main import main
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.log_ends import end_of
 from heliograph.kafka.slot import Warm
-from heliograph.kafka.translator import Translator, end_of
+from heliograph.kafka.translator import Translator
 from heliograph.model.clusters import Cluster
 from heliograph.replication.translation import (
     Answer,
@@ -34,9 +37,10 @@ from tests.support.waiting import wait_until
 from tests.support.writers import (
     OpenTransaction,
     Sample,
+    producer,
     samples,
+    send,
     write,
-    write_single_record_batches,
     write_transactions,
 )
 
@@ -82,9 +86,10 @@ def translated(mirror: Mirror, offsets: Iterable[int], reverse: bool = False) ->
     return with_warm(ask)
 
 
-def next_of(records: Mapping[int, Any], offset: int) -> Any:
+def next_of(records: list[tuple[int, Any]], offset: int) -> Any:
     """What a reader gets who stands at an offset."""
-    return next((records[at] for at in sorted(records) if at >= offset), None)
+    at = bisect_left(records, (offset,))
+    return records[at][1] if at < len(records) else None
 
 
 def some(chance: random.Random, offsets: Iterable[int], count: int) -> list[int]:
@@ -102,47 +107,110 @@ def chance() -> random.Random:
     return random.Random(20261116)
 
 
-def test_a_history_with_transactions_restarts_and_foreign_records(mirror: Mirror, chance: random.Random) -> None:
-    """Plain runs, markers, aborts, a kill in the middle and other people's records, in all of one remote partition."""
+def keyed(chance: random.Random, count: int, number: int) -> list[Sample]:
+    """Records that differ, of keys that come again and again."""
+    return [Sample(b"%d:%d" % (number, place), b"key-%d" % chance.randrange(2_500)) for place in range(count)]
+
+
+def write_in_transactions(mirror: Mirror, chance: random.Random, number: int, transactions: int) -> None:
+    """Every third one is aborted."""
+    client = producer(mirror.source, transactional_id=mirror.topic, linger_ms=5)
+    client.init_transactions(30)
+    for each in range(transactions):
+        client.begin_transaction()
+        send(client, mirror.topic, keyed(chance, 25, 1_000 * number + each))
+        if each % 3 == 2:
+            client.abort_transaction(30)
+        else:
+            client.commit_transaction(30)
+
+
+def history(mirror: Mirror, chance: random.Random) -> None:
+    """Plain runs, markers, aborts, single records, two kills in the middle, and other people's records in the remote partition."""
+    for number in range(3):
+        write(mirror.source, mirror.topic, keyed(chance, 1_100, 10 * number), "lz4")
+        write_in_transactions(mirror, chance, 10 * number + 1, 12)
+        with Attempt(mirror.open(), BATCH_BY_BATCH) as attempt:
+            attempt.wait_for_records(40)
+            attempt.kill()
+        others = [Sample(b"foreign %d" % place, b"foreign-%d" % place) for place in range(number, number + 4)]
+        write(mirror.target, mirror.remote, others)
+        write(mirror.source, mirror.topic, keyed(chance, 700, 10 * number + 2), batch_num_messages=1, linger_ms=0)
+        write_in_transactions(mirror, chance, 10 * number + 3, 20)
+        carry(mirror.open())
+
+
+class Asked:
+    """Random offsets of both sides, and whether an independent client reads at each answer what lies at the question."""
+
+    def __init__(self, mirror: Mirror, chance: random.Random, copied: tuple[int, int]) -> None:
+        """`copied`: where the source and its copy ended when both were the same; what makes the cleaner come lies behind."""
+        self._mirror = mirror
+        self._chance = chance
+        self.end, remote_end = copied
+        source, target = read(mirror.source, mirror.topic), read(mirror.target, mirror.remote)
+        self.source = {at: record for at, record in source.items() if at < self.end}
+        self.target = {at: record for at, record in target.items() if at < remote_end}
+        self._ours = {at: record for at, record in self.target.items() if not record[1].startswith(b"foreign")}
+        self._originals, self._copies = set(self.source.values()), set(self._ours.values())
+        self._left = [(at, record) for at, record in self.source.items() if record in self._copies]
+        self._common = [(at, record) for at, record in self._ours.items() if record in self._originals]
+
+    def forth(self, count: int) -> Counter[str]:
+        answers = translated(self._mirror, some(self._chance, range(self.end), count))
+        assert_none_unknown(answers)
+        for offset, answer in answers.items():
+            if offset in self.source and self.source[offset] in self._copies:
+                assert isinstance(answer, Exact) and self.target[answer.offset] == self.source[offset], (
+                    f"{offset}: {answer}"
+                )
+                continue
+            assert not (isinstance(answer, Exact) and answer.is_record), f"{offset}: {answer}"
+            position = position_of(answer)
+            assert position is not None, f"{offset}: {answer}"
+            assert next_of(self._common, position) == next_of(self._left, offset), f"{offset}: {answer}"
+        return Counter(type(answer).__name__ for answer in answers.values())
+
+    def back(self, count: int) -> Counter[str]:
+        answers = translated(self._mirror, some(self._chance, self.target, count), reverse=True)
+        assert_none_unknown(answers)
+        for offset, answer in answers.items():
+            if offset not in self._ours:
+                assert isinstance(answer, NeverCopied), f"{offset}: {answer}"
+            elif self.target[offset] in self._originals:
+                assert isinstance(answer, Exact) and self.source[answer.offset] == self.target[offset], (
+                    f"{offset}: {answer}"
+                )
+            else:
+                assert isinstance(answer, Gone), f"{offset}: {answer}"
+        return Counter(type(answer).__name__ for answer in answers.values())
+
+
+def test_ten_thousand_offsets_over_aborts_restarts_foreign_records_and_two_cleanings(
+    mirror: Mirror, chance: random.Random
+) -> None:
+    """The lane was carried by processes that are gone; each side is cleaned after the copy, and asked again."""
     mirror.make_topic()
-    write(mirror.source, mirror.topic, samples(700, seed=1))
-    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=12)
-    carry(mirror.open())
-    write(mirror.target, mirror.remote, [Sample(b"foreign %d" % number) for number in range(7)])
-    write_single_record_batches(mirror.source, mirror.topic, 300)
-    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=30)
-    with Attempt(mirror.open(), BATCH_BY_BATCH) as attempt:
-        attempt.wait_for_records(40)
-        attempt.kill()
-    write(mirror.target, mirror.remote, [Sample(b"more %d" % number) for number in range(3)])
-    write(mirror.source, mirror.topic, samples(900, seed=3), "lz4")
-    carry(mirror.open())
-    write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=9)
-    carry(mirror.open())
+    history(mirror, chance)
+    copied = (ends(mirror.source, mirror.topic)[0], ends(mirror.target, mirror.remote)[0])
+    whole = Asked(mirror, chance, copied)
+    assert whole.end > 7_500
+    seen = whole.forth(4_000) + whole.back(1_000)
+    assert seen["NeverCopied"] > 300 and seen["Exact"] > 4_000
+    end = {copied[0]: Exact(copied[1], is_record=False)}
+    assert translated(mirror, end) == end
 
-    source, target = read(mirror.source, mirror.topic), read(mirror.target, mirror.remote)
-    end = ends(mirror.source, mirror.topic)[0]
-    answers = translated(mirror, some(chance, range(end), 2_000))
-    assert_none_unknown(answers)
-    for offset, answer in answers.items():
-        if offset in source:
-            assert isinstance(answer, Exact) and target[answer.offset] == source[offset], f"{offset}: {answer}"
-        else:
-            assert isinstance(answer, NeverCopied), f"{offset}: {answer}"
-            assert answer.resume is not None
-            ours = {at: record for at, record in target.items() if record in source.values()}
-            assert next_of(ours, answer.resume) == next_of(source, offset), f"{offset}: {answer}"
-    assert len([answer for answer in answers.values() if isinstance(answer, NeverCopied)]) > 100
-    assert translated(mirror, [end]) == {end: Exact(ends(mirror.target, mirror.remote)[0], is_record=False)}
+    clean(mirror.source, mirror.topic)
+    once = Asked(mirror, chance, copied)
+    assert len(once.source) < len(whole.source) * 0.7
+    seen = once.forth(2_000) + once.back(500)
+    assert seen["Gone"] > 300 and seen["Exact"] > 500
 
-    back = translated(mirror, some(chance, target, 1_500), reverse=True)
-    assert_none_unknown(back)
-    foreign = {offset for offset, record in target.items() if record[1].startswith((b"foreign", b"more"))}
-    for offset, answer in back.items():
-        if offset in foreign:
-            assert isinstance(answer, NeverCopied), f"{offset}: {answer}"
-        else:
-            assert isinstance(answer, Exact) and source[answer.offset] == target[offset], f"{offset}: {answer}"
+    clean(mirror.target, mirror.remote)
+    twice = Asked(mirror, chance, copied)
+    assert len(twice.target) < len(whole.target) * 0.7
+    seen = twice.forth(2_000) + twice.back(500)
+    assert seen["Gone"] > 300 and seen["Exact"] > 500
 
 
 def test_what_is_not_copied_yet_and_an_open_transaction(mirror: Mirror) -> None:

@@ -32,6 +32,11 @@ def test_nothing_pending_is_said() -> None:
     assert lines_of(FlowPending("A->B")) == ["A->B: nothing pending"]
 
 
+def test_a_flow_that_could_not_be_looked_at_does_not_claim_that_nothing_is_pending() -> None:
+    unseen = FlowPending("A->B", troubles=["cluster B is gone"], unseen=True)
+    assert lines_of(unseen) == ["A->B: could not be looked at", "  cluster B is gone"]
+
+
 @pytest.mark.parametrize(("troubles", "code"), [([], 0), (["cluster B is gone"], 1)])
 def test_both_forms_and_the_exit_code(
     troubles: list[str],
@@ -52,5 +57,5 @@ def test_both_forms_and_the_exit_code(
     told = [f"  not looked at: {trouble}\n" for trouble in troubles]
     assert capsys.readouterr().out == "".join(["A->B: nothing pending\n", *told])
     assert main.main(["plan", str(file), "--json"]) == code
-    expected = {"flow": "A->B", "actions": [], "left_out": [], "troubles": troubles}
+    expected = {"flow": "A->B", "actions": [], "left_out": [], "troubles": troubles, "unseen": False}
     assert json.loads(capsys.readouterr().out) == {"flows": [expected]}

@@ -92,6 +92,14 @@ def test_the_newest_events_stand_below_the_lanes() -> None:
     )
 
 
+def test_since_when_offsets_differ_has_a_line_where_they_are_meant_to_be_the_same() -> None:
+    aligned = replace(FOLLOWING, align=True, differs_since=1234)
+    line = "orders-0: the copy has other offsets since source offset 1234"
+    assert shown(replace(RUNNING, lanes=(aligned,)))[-1] == line
+    for lane in (replace(aligned, align=False), replace(aligned, differs_since=-1)):
+        assert line not in shown(replace(RUNNING, lanes=(lane,)))
+
+
 def shown(flow: FlowStatus) -> list[str]:
     text = io.StringIO()
     status._show(Console(file=text, width=400), flow, NOW)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import FlowSettings, JobSettings, Mm2Settings, Settings
+from heliograph.config.flows import FlowSettings, GroupSettings, JobSettings, Mm2Settings, Settings
 from heliograph.config.load import load, load_file
 from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import EXPECTED
 
 BASE = """\
@@ -88,7 +89,10 @@ def test_a_small_file_has_mirrormaker_2s_defaults() -> None:
             source_admin=a,
             target_admin=b,
             source_writer=a,
-            jobs=JobSettings(heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3))),
+            jobs=JobSettings(
+                heartbeats=(Pulse("A", "B", 1, 3), Pulse("B", "A", 1, 3)),
+                groups=GroupSettings(exclude=("console-consumer-.*", "connect-.*", "__.*")),
+            ),
         ),
     )
 
@@ -255,6 +259,13 @@ def test_keys_that_do_not_fit_together_are_faults_of_the_cluster_each_once() -> 
     )
 
 
+def test_keys_of_what_writes_heartbeats_to_the_source_are_looked_at_where_it_does() -> None:
+    text = BASE + "B->A.producer.override.security.protocol = SASL_SSL\nB->A.producer.override.sasl.mechanism = PLAIN\n"
+    needed = "sasl.mechanism = PLAIN needs username and password in sasl.jaas.config, which is not set"
+    assert faults(text) == (f"mm2.properties: cluster A: {needed}",)
+    assert load(text + "A->B.source.readonly = true", "mm2.properties").flows
+
+
 def test_a_login_that_cannot_be_read_is_one_fault_without_its_text() -> None:
     text = BASE + "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\nA.sasl.jaas.config = s3cret"
     assert faults(text) == (
@@ -360,8 +371,8 @@ def test_a_value_from_a_provider_that_is_wrong_is_not_repeated() -> None:
 
 
 def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_instead() -> None:
-    assert loaded("A->B.sync.topic.acls.enabled = true").warnings == (
-        "mm2.properties:5: A->B.sync.topic.acls.enabled is not served in this version: no ACLs are copied",
+    assert loaded("A->B.admin.timeout.ms = 1").warnings == (
+        "mm2.properties:5: A->B.admin.timeout.ms is not served in this version: request.timeout.ms limits each",
     )
     assert loaded("B.producer.batch.size = 1").warnings == (
         (
@@ -375,7 +386,7 @@ def test_an_option_that_is_not_served_brings_one_warning_with_what_happens_inste
     "name",
     [
         "tasks.max",
-        "offset.flush.interval.ms",
+        "offset.flush.timeout.ms",
         "B.status.storage.replication.factor",
         "A->B.producer.override.retries",
         "A.consumer.max.poll.records",
@@ -779,3 +790,32 @@ def test_topics_are_deleted_only_where_it_is_asked_for() -> None:
     assert not flow().jobs.sync_deletes
     settings = flow("A->B.sync.topic.deletes.enabled = true", "sync.topic.deletes.grace.seconds = 60").jobs
     assert (settings.sync_deletes, settings.deletes_grace_s) == (True, 60)
+
+
+def test_offset_syncs_have_mirrormaker_2s_options() -> None:
+    assert flow().jobs.offset_syncs == SyncSettings(on_source=True, lag_max=100, flush_ms=60_000, replication_factor=3)
+    assert flow(
+        "offset-syncs.topic.location = target",
+        "A->B.offset.lag.max = 7",
+        "B.offset.flush.interval.ms = 5000",
+        "A.offset.flush.interval.ms = 1",
+        "offset-syncs.topic.replication.factor = 1",
+    ).jobs.offset_syncs == SyncSettings(on_source=False, lag_max=7, flush_ms=5_000, replication_factor=1)
+    assert flow("emit.offset-syncs.enabled = false").jobs.offset_syncs is None
+
+
+def test_a_source_that_must_not_be_written_to_has_its_offset_syncs_on_the_target() -> None:
+    settings = flow("source.readonly = true").jobs.offset_syncs
+    assert settings is not None and not settings.on_source
+    [fault] = faults(BASE + "source.readonly = true\nA->B.offset-syncs.topic.location = source")
+    assert fault.endswith(
+        "A->B: A->B.offset-syncs.topic.location = source does not go with source.readonly = true: offset syncs would be "
+        "written to the source; write target, or leave it out"
+    )
+
+
+def test_a_place_for_offset_syncs_that_are_not_written_is_refused_as_mirrormaker_2_refuses_it() -> None:
+    [fault] = faults(BASE + "emit.offset-syncs.enabled = false\noffset-syncs.topic.replication.factor = 1")
+    assert fault.endswith(
+        "A->B: offset-syncs.topic.replication.factor does not go with emit.offset-syncs.enabled = false: leave one of them out"
+    )

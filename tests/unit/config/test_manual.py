@@ -23,8 +23,8 @@ def test_every_option_is_in_the_manual() -> None:
 
 
 def test_unserved_options_are_marked_with_what_happens_instead() -> None:
-    (line,) = [line for line in text().splitlines() if line.startswith("| `sync.topic.acls.enabled` |")]
-    assert "**Not served in this version**: no ACLs are copied." in line
+    (line,) = [line for line in text().splitlines() if line.startswith("| `admin.timeout.ms` |")]
+    assert "**Not served in this version**: request.timeout.ms limits each." in line
 
 
 def test_a_row_is_one_table_line_of_five_cells() -> None:

@@ -12,7 +12,6 @@ import pytest
 from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load
 from heliograph.errors import ConfigError, SetupError
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.topic_names import Reason, should_replicate
 
 BASE = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
@@ -85,13 +84,14 @@ def test_a_policy_of_ones_own_names_topics_and_gets_the_flows_options() -> None:
 
 def test_filters_of_ones_own_choose_topics_groups_and_configs() -> None:
     name = "my_mirror:Filters"
-    settings = flow(f"topic.filter.class = {name}", f"config.property.filter.class = {name}", "topics = s")
+    settings = flow(
+        *(f"{option}.filter.class = {name}" for option in ("topic", "group", "config.property")), "topics = s"
+    )
     assert [settings.topic_names.accepts(topic) for topic in ("orders", "click")] == [True, False]
     decided = should_replicate("click", settings.topic_names, settings.naming, "B", True)
     assert (decided.replicate, decided.reason) == (False, Reason.EXCLUDED)
     assert [settings.leaves_out_config(config) for config in ("retention.ms", "cleanup.policy")] == [False, True]
-    lists = NameFilter((".*",))
-    assert settings.plugins.names("group.filter.class", lists) is lists
+    assert [settings.group_names.accepts(group) for group in ("mine", "yours")] == [True, False]
 
 
 def test_without_a_class_of_ones_own_the_lists_decide() -> None:

@@ -50,7 +50,7 @@ class Painter:
         fault = self._faults.pop(0) if self._faults else None
         if fault is not None:
             raise fault
-        return Found(self.walls, self.unseen)
+        return Found(self.walls, self.unseen, "grey walls")
 
     async def apply(self, actions: Sequence[Paint]) -> Sequence[str]:
         self.applied += actions
@@ -189,6 +189,7 @@ def test_how_a_job_stands_is_told(stage: Stage) -> None:
             "late": 0,
             "trouble": "",
             "trouble_since_ms": 0,
+            "summary": "grey walls",
         }
     ]
 

@@ -94,6 +94,7 @@ def batch(run: LaneRun, count: int = 10, **changes: Any) -> Outgoing:
         count=count,
         sequence=run.sequence,
         source_first=run.fetch_offset,
+        source_last=run.fetch_offset + count - 1,
         source_next=run.fetch_offset + count,
         source_epoch=5,
         max_timestamp=NOW,

@@ -7,8 +7,8 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
+from heliograph.kafka.log_ends import End
 from heliograph.kafka.ranges import Log, Seen
-from heliograph.kafka.translator import End
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.anchors import Anchor, keep_anchor, over_a_jump
 from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL, EMPTY
@@ -79,13 +79,9 @@ async def read_range(
             yield Seen(seen.header, seen.data, seen.dropped if committed else None)
 
 
-async def batch_at(end: End, offset: int) -> Seen | None:
-    log = end.client
-    assert isinstance(log, MemoryLog)
-    for seen in log.seen():
-        if log.start <= offset and seen.header.base_offset <= offset < seen.header.next_offset:
-            return Seen(seen.header, seen.data, EMPTY if seen.header.count == 0 else None)
-    return None
+async def fetch_batches(log: MemoryLog, _: Log, offset: int) -> list[Seen]:
+    behind = [seen for seen in log.seen() if seen.header.next_offset > offset]
+    return [Seen(seen.header, seen.data, EMPTY if seen.header.count == 0 else None) for seen in behind[:3]]
 
 
 @dataclass

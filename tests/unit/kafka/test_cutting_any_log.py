@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +191,9 @@ def check_numbers(sent: list[Outgoing], sequence: int, expected: list[Rec]) -> N
         assert item.size == len(item.data) <= LIMIT
         records = expected[taken : taken + item.count]
         assert item.source_first == records[0].offset
+        assert item.source_last == records[-1].offset
+        neighbours = pairwise(records)
+        assert item.gap_at == next((after.offset for one, after in neighbours if after.offset != one.offset + 1), -1)
         assert item.source_next > records[-1].offset
         following_record = expected[taken + item.count] if taken + item.count < len(expected) else None
         assert following_record is None or item.source_next <= following_record.offset

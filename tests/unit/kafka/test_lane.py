@@ -308,6 +308,26 @@ def test_a_foreign_writer_makes_an_anchor_and_the_lane_goes_on() -> None:
     assert run.target_next == 77
 
 
+def test_the_last_record_has_its_offsets_on_both_sides_whatever_is_passed_over_after_it() -> None:
+    run = following()
+    push(run, 10, source_last=107, source_next=120)
+    send_all(run)
+    run.answered(answer(45), "", NOW)
+    known = run.entry(NOW)
+    assert known is not None
+    assert (known.last, known.source_next) == ((107, 54), 120)
+
+
+def test_since_when_offsets_differ_is_noted_once() -> None:
+    run = following(replace(entry(100, 100, 40), differs_at=-1))
+    for base, changes in ((100, {}), (110, {"gap_at": 117}), (120, {}), (131, {})):
+        push(run, 10, **changes)
+        send_all(run)
+        run.answered(answer(base), "", NOW)
+        assert run.acked is not None
+        assert run.acked.differs_at == (-1 if base == 100 else 117)
+
+
 def anchors(run: LaneRun) -> tuple[tuple[int, int], ...]:
     assert run.acked is not None
     return run.acked.anchors

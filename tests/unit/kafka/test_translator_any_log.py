@@ -7,11 +7,12 @@ import random
 
 import pytest
 
+from heliograph.kafka import batch_at
 from heliograph.kafka import translator as module
 from heliograph.kafka.auditor import Auditor
 from heliograph.kafka.translator import Translator
 from heliograph.replication.translation import Exact, Gone, NeverCopied, NotKnown, NotYetCopied, points
-from tests.unit.kafka.memory_logs import History, batch_at, read_range
+from tests.unit.kafka.memory_logs import History, fetch_batches, read_range
 
 COMMON = ["copy"] * 5 + ["marker", "abort", "home", "foreign", "second", "skip"]
 SEEDS = range(40)
@@ -20,7 +21,7 @@ SEEDS = range(40)
 @pytest.fixture(autouse=True)
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "read_range", read_range)
-    monkeypatch.setattr(module, "_batch", batch_at)
+    monkeypatch.setattr(batch_at, "fetch_batches", fetch_batches)
 
 
 def history(seed: int, what: list[str], largest: int = 4) -> History:

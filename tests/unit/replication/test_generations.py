@@ -49,7 +49,10 @@ ENTRY = LedgerEntry(
     time_ms=1_700_000_000_000,
     attempt="run/0.1",
     anchors=((10, 0), (30, 15)),
+    last=(48, 39),
 )
+LATER = ("version", "mm2_offset", "last", "filling", "filler_to", "differs_at", "without")
+"""Fields that came later: older entries are read without them."""
 HOLDER = Holder("A->B", "host-1", 4711, "run-1", since_ms=5, renewed_ms=9, released=False)
 
 
@@ -180,9 +183,7 @@ def test_a_value_that_cannot_be_read_is_an_error_of_ours(value: bytes) -> None:
         decode_holder(value)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in json.loads(encode_entry(ENTRY)) if name not in ("version", "mm2_offset", "without")]
-)
+@pytest.mark.parametrize("name", [name for name in json.loads(encode_entry(ENTRY)) if name not in LATER])
 def test_every_field_of_an_entry_is_written_and_needed(name: str) -> None:
     fields = json.loads(encode_entry(ENTRY))
     del fields[name]
@@ -221,7 +222,27 @@ def test_a_flows_producers_are_known_from_notes_entries_and_claims_and_outlive_g
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("partition", "x"), ("anchors", [[1]]), ("anchors", 5), ("generation", None)]
+    ("start", "anchors", "since"),
+    [((10, 10), [[30, 30]], -1), ((10, 10), [[30, 28], [40, 37]], 30), ((10, 0), [[30, 20]], 10)],
+)
+def test_since_when_offsets_differ_is_told_from_the_pairs_of_an_entry_that_does_not_say_it(
+    start: tuple[int, int], anchors: list[list[int]], since: int
+) -> None:
+    fields = {**json.loads(encode_entry(ENTRY)), "source_start": start[0], "target_start": start[1], "anchors": anchors}
+    assert decode_entry(json.dumps(fields).encode()).differs_at == -1
+    del fields["differs_at"]
+    assert decode_entry(json.dumps(fields).encode()).differs_at == since
+
+
+def test_an_entry_from_before_it_was_kept_knows_no_last_record() -> None:
+    fields = json.loads(encode_entry(ENTRY))
+    del fields["last"]
+    assert decode_entry(json.dumps(fields).encode()) == replace(ENTRY, last=None)
+    assert decode_entry(encode_entry(replace(ENTRY, last=None))).last is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("partition", "x"), ("last", [1]), ("anchors", [[1]]), ("anchors", 5), ("generation", None)]
 )
 def test_a_field_of_the_wrong_kind_is_an_error_of_ours(name: str, value: object) -> None:
     fields = {**json.loads(encode_entry(ENTRY)), name: value}

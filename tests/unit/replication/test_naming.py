@@ -29,6 +29,13 @@ def test_rules_come_before_the_policy_and_heartbeats_keep_their_names() -> None:
     assert every.is_checkpoints("A.checkpoints.internal")
 
 
+def test_a_prefix_has_a_remote_one_where_all_its_topics_do() -> None:
+    copy = Renames(form="copy-${topic}.x")
+    assert policy(AB, (AB, copy)).format_remote_prefix("A", "or") == "copy-or"
+    assert policy(AB, (AB, Renames((("orders", "x"),), form="copy-${topic}"))).format_remote_prefix("A", "or") is None
+    assert policy(BA, (AB, copy)).format_remote_prefix("B", "or") == "B.or"
+
+
 def test_the_separator_of_internal_names_is_the_policys() -> None:
     names = RenamingPolicy(DefaultPolicy("_", internal_separator_enabled=False), AB, [(AB, Renames(form="x${topic}"))])
     assert names.is_checkpoints("A.checkpoints.internal")

@@ -10,6 +10,8 @@ from heliograph.replication.permissions import (
     Need,
     Occasion,
     On,
+    at_run,
+    missing_on_cluster,
     missing_on_topic,
     missing_to_write,
     permission_findings,
@@ -49,6 +51,9 @@ def test_a_missing_one_names_only_the_resources_that_lack_it_and_the_cluster_to_
         (On.MM2_GROUP, "DESCRIBE", "A-mm2", "DESCRIBE on group A-mm2 of cluster B"),
         (On.OWN_TOPICS, "CREATE", "__heliograph-ledger", "CREATE on topic __heliograph-ledger of cluster B"),
         (On.OWN_TOPICS, "DELETE", "__heliograph-ledger", "DELETE on topic __heliograph-ledger of cluster B"),
+        (On.TARGET_CLUSTER, "ALTER", "", "ALTER on the cluster of cluster B"),
+        (On.SOURCE_HEARTBEATS, "WRITE", "heartbeats", "WRITE on topic heartbeats of cluster A"),
+        (On.TARGET_HEARTBEATS, "CREATE", "heartbeats", "CREATE on topic heartbeats of cluster B"),
         (On.START_GROUP, "DESCRIBE", "old", "DESCRIBE on group old of cluster A"),
         (On.MM2_OFFSETS, "READ", "mm2-offsets.A.internal", "READ on topic mm2-offsets.A.internal of cluster B"),
         (On.MM2_CONFIGS, "READ", "mm2-configs.A.internal", "READ on topic mm2-configs.A.internal of cluster B"),
@@ -96,6 +101,33 @@ def test_a_refused_write_misses_the_topic_or_with_old_brokers_the_cluster() -> N
 
 def test_a_run_is_told_what_it_needs_itself_and_nothing_that_other_commands_need() -> None:
     assert {occasion for occasion in Occasion if occasion.is_at_run} == {Occasion.RUN, Occasion.TAKE_OVER}
+
+
+def test_a_refusal_on_the_cluster_names_what_is_missing() -> None:
+    assert missing_on_cluster(31, "ALTER", "B") == Missing("ALTER", "the cluster", "B")
+    assert missing_on_cluster(29, "ALTER", "B") is None
+
+
+def test_what_jobs_need_is_only_advised_and_is_left_to_them_at_a_run() -> None:
+    wanted = [row for row in NEEDS if row.when is Occasion.JOBS]
+    assert {row.level for row in wanted} == {Level.WARN}
+    assert list(at_run(FLOW, ALIASES, [Granted(row, {"x": False}) for row in wanted])) == []
+
+
+def test_at_a_run_progress_that_is_not_seen_is_one_calm_note_and_what_is_seen_a_warning() -> None:
+    offsets, configs = "mm2-offsets.A.internal", "mm2-configs.A.internal"
+    answers = [
+        Granted(need(On.MM2_OFFSETS, "READ"), {offsets: False}, unseen=frozenset({offsets})),
+        Granted(need(On.MM2_CONFIGS, "READ"), {configs: False}, unseen=frozenset({configs})),
+        Granted(need(On.SOURCE_TOPICS, "READ"), {"orders": False}),
+    ]
+    missing, note = at_run(FLOW, ALIASES, answers)
+    assert missing.level is Level.FAIL
+    why = "this only matters if a MirrorMaker 2 copied the flow before"
+    assert (note.level, note.advice) == (Level.NOTE, "")
+    assert note.sentence == f"READ on topics {configs}, {offsets} of cluster B is not granted: {why}"
+    (seen,) = at_run(FLOW, ALIASES, [Granted(need(On.MM2_CONFIGS, "READ"), {configs: False})])
+    assert seen.level is Level.WARN
 
 
 def test_a_permission_that_is_advised_fails_where_it_cannot_be_done_without() -> None:

@@ -107,6 +107,12 @@ def test_a_policy_is_chosen_by_its_word() -> None:
     assert (default.separator, default.internal_separator) == ("_", ".")
 
 
+def test_the_offset_syncs_topic_has_the_other_clusters_alias_and_the_internal_separator() -> None:
+    assert DefaultPolicy().offset_syncs_topic("B") == "mm2-offset-syncs.B.internal"
+    assert IdentityPolicy("A", "_").offset_syncs_topic("B") == "mm2-offset-syncs_B_internal"
+    assert DefaultPolicy("_", False).offset_syncs_topic("B") == "mm2-offset-syncs.B.internal"
+
+
 @pytest.mark.parametrize(
     ("topic", "policy", "heartbeats", "replicate", "reason"),
     [

@@ -13,6 +13,7 @@ from heliograph.replication.translation import (
     Exact,
     Gone,
     Kept,
+    KeptLog,
     NeverCopied,
     NotKnown,
     NotYetCopied,
@@ -176,7 +177,7 @@ def record(offset: int, key: bytes, value: str = "v") -> Kept:
     return Kept(offset, key, (key, value))
 
 
-SOURCE = [record(10, b"a", "1"), record(14, b"b"), record(17, b"a", "2"), record(18, b"c")]
+SOURCE = KeptLog([record(10, b"a", "1"), record(14, b"b"), record(17, b"a", "2"), record(18, b"c")])
 
 
 @pytest.mark.parametrize(
@@ -191,12 +192,14 @@ SOURCE = [record(10, b"a", "1"), record(14, b"b"), record(17, b"a", "2"), record
     ],
 )
 def test_a_cleaned_log_is_matched_by_key(offset: int, expected: Answer) -> None:
-    target = [record(0, b"x"), record(1, b"a", "1"), record(4, b"b", "old"), record(5, b"b"), record(8, b"a", "2")]
+    target = KeptLog(
+        [record(0, b"x"), record(1, b"a", "1"), record(4, b"b", "old"), record(5, b"b"), record(8, b"a", "2")]
+    )
     assert by_key(offset, SOURCE, target, 30, "target") == expected
 
 
 def test_a_reader_goes_on_with_the_next_record_that_both_sides_have() -> None:
-    target = [record(1, b"a", "1"), record(8, b"a", "2")]
+    target = KeptLog([record(1, b"a", "1"), record(8, b"a", "2")])
     assert by_key(12, SOURCE, target, 30, "target") == Exact(8, is_record=False)
     assert by_key(14, SOURCE, target, 30, "target") == Gone(
         "target", "the target has no such record in this range any more", 8
@@ -204,34 +207,34 @@ def test_a_reader_goes_on_with_the_next_record_that_both_sides_have() -> None:
 
 
 def test_a_reader_of_equal_records_whose_order_does_not_tell_is_not_sent_anywhere() -> None:
-    source = [record(11, b"a"), record(12, b"a"), record(13, b"a", "other")]
-    target = [record(0, b"a"), record(1, b"a")]
+    source = KeptLog([record(11, b"a"), record(12, b"a"), record(13, b"a", "other")])
+    target = KeptLog([record(0, b"a"), record(1, b"a")])
     assert isinstance(by_key(10, source, target, 3, "target"), NotKnown)
 
 
 def test_equal_records_of_a_key_are_told_apart_from_the_end() -> None:
     """The source's cleaner took the first of three equal records, the target still has all of them."""
-    source = [record(11, b"a"), record(12, b"a")]
-    target = [record(0, b"a"), record(1, b"a"), record(2, b"a")]
+    source = KeptLog([record(11, b"a"), record(12, b"a")])
+    target = KeptLog([record(0, b"a"), record(1, b"a"), record(2, b"a")])
     assert [by_key(offset, source, target, 3, "target") for offset in (11, 12)] == [Exact(1), Exact(2)]
 
 
 def test_the_last_of_its_like_is_meant_where_a_crash_repeated_records() -> None:
-    source = [record(11, b"a"), record(12, b"a", "other")]
-    target = [record(0, b"a"), record(1, b"a"), record(2, b"a", "other")]
+    source = KeptLog([record(11, b"a"), record(12, b"a", "other")])
+    target = KeptLog([record(0, b"a"), record(1, b"a"), record(2, b"a", "other")])
     assert by_key(11, source, target, 3, "target") == Exact(1)
 
 
 def test_an_equal_record_that_was_written_later_is_not_taken_for_it() -> None:
     """The target's cleaner took the first of two equal records, the source still has both."""
-    source = [record(11, b"a"), record(12, b"a")]
-    assert isinstance(by_key(11, source, [record(1, b"a")], 3, "target"), Gone)
-    assert by_key(12, source, [record(1, b"a")], 3, "target") == Exact(1)
+    source = KeptLog([record(11, b"a"), record(12, b"a")])
+    assert isinstance(by_key(11, source, KeptLog([record(1, b"a")]), 3, "target"), Gone)
+    assert by_key(12, source, KeptLog([record(1, b"a")]), 3, "target") == Exact(1)
 
 
 def test_equal_records_whose_order_does_not_tell_are_not_guessed() -> None:
-    source = [record(11, b"a"), record(12, b"a"), record(13, b"a", "other")]
-    target = [record(0, b"a"), record(1, b"a")]
+    source = KeptLog([record(11, b"a"), record(12, b"a"), record(13, b"a", "other")])
+    target = KeptLog([record(0, b"a"), record(1, b"a")])
     assert by_key(11, source, target, 3, "target") == NotKnown(
         "the other side has 2 records like this one, and their order does not tell which"
     )

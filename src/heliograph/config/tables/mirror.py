@@ -25,9 +25,6 @@ DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
 IDENTITY_POLICY = f"{_PACKAGE}.IdentityReplicationPolicy"
 _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
-_NO_SYNCS = "no offset syncs are written"
-_NO_CHECKPOINTS = "no checkpoints are written"
-_NO_GROUPS = "no group offsets are translated"
 _CONFIGS_NOT_COPIED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
     r"message\.timestamp\.difference\.max\.ms, log\.message\.timestamp\.before\.max\.ms, "
@@ -111,10 +108,19 @@ SERVED = (
         "4.0.0",
     ),
     Option(
+        "offsets.align",
+        Flag(),
+        "false",
+        "Whether records of a new lane get the same offsets on the target as on the source, until a gap in the source.",
+        FLOW,
+        since=OURS,
+    ),
+    Option(
         "source.readonly",
         Flag(),
         "false",
-        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there.",
+        "Whether nothing may be written to the flow's source: true leaves out the heartbeats that would be written there, and "
+        "moves offset syncs to the target.",
         FLOW,
         since=OURS,
     ),
@@ -238,48 +244,95 @@ CONNECTORS = (
         FLOW,
         since=OURS,
     ),
-    _known("sync.topic.acls.enabled", Flag(), "true", "Keep ACLs of topics in step.", "no ACLs are copied"),
-    _known("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often.", "no ACLs are copied"),
-    _known("offset-syncs.topic.replication.factor", _FACTOR, "3", "Of the offset-syncs topic.", _NO_SYNCS),
-    _known(
+    _served(
+        "sync.topic.acls.enabled",
+        Flag(),
+        "true",
+        "Whether ACLs of source topics are added to their remote topics: all but ALLOW WRITE, and READ for ALLOW ALL.",
+    ),
+    _served("sync.topic.acls.interval.seconds", _SECONDS, "600", "How often ACLs are compared."),
+    Option(
+        "sync.topic.acls.scope",
+        Choice(("mirrormaker", "full")),
+        "mirrormaker",
+        "mirrormaker: ACLs of literal topic names, and none is ever removed. full: prefixes, the wildcard and groups too, and what "
+        "was copied is removed again when the source no longer has it.",
+        FLOW,
+        since=OURS,
+    ),
+    _served(
+        "offset-syncs.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new offset-syncs topic; -1: the broker's default.",
+    ),
+    _served(
         "offset-syncs.topic.location",
         Choice(("source", "target")),
         "source",
-        "The cluster that has the offset-syncs topic.",
-        _NO_SYNCS,
+        "The cluster that has the offset-syncs topic. With source.readonly = true it is the target if nothing is said.",
         "3.0.0",
     ),
-    _known("offset.lag.max", Whole(0), "100", "How far an offset sync may be behind.", _NO_SYNCS),
-    _known("emit.offset-syncs.enabled", Flag(), "true", "Write offset syncs.", _NO_SYNCS, "3.9.0"),
+    _served(
+        "offset.lag.max",
+        Whole(0),
+        "100",
+        "A lane's next offset sync is written as soon as its last one is so many target offsets behind; looks are every second.",
+    ),
+    _served(
+        "emit.offset-syncs.enabled",
+        Flag(),
+        "true",
+        "Whether offset syncs are written for MirrorMaker 2's tools.",
+        "3.9.0",
+    ),
     _known("metric.names.formats", Names(("legacy", "new")), "legacy", "Names of metrics.", "no JMX metrics", "4.3.0"),
     _known("task.assigned.partitions", Names(), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew"),
-    _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", _NO_GROUPS),
+    _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", "groups are not assigned"),
     _known("task.index", Whole(0), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew", "3.5.0"),
-    _known("groups", Regexes(), ".*", "Consumer groups to translate.", _NO_GROUPS),
-    _known(
+    _served(
+        "groups",
+        Regexes(),
+        ".*",
+        "Consumer groups of the source to look after: names or Java regular expressions that match the whole name.",
+    ),
+    _served(
         "groups.exclude",
         Regexes(),
         "console-consumer-.*, connect-.*, __.*",
-        "Groups not to translate.",
-        _NO_GROUPS,
+        "Groups not to look after; wins over groups.",
         "2.7.0",
     ),
-    _known(
+    _served(
         "group.filter.class",
         Plugin((f"{_PACKAGE}.DefaultGroupFilter",)),
         f"{_PACKAGE}.DefaultGroupFilter",
         "How groups are chosen: by groups and groups.exclude, or by a class of your own.",
-        _NO_GROUPS,
     ),
-    _known("refresh.groups.enabled", Flag(), "true", "Look for new groups.", _NO_GROUPS),
-    _known("refresh.groups.interval.seconds", _SECONDS, "600", "How often.", _NO_GROUPS),
-    _known("emit.checkpoints.enabled", Flag(), "true", "Write checkpoints.", _NO_CHECKPOINTS),
-    _known("emit.checkpoints.interval.seconds", _SECONDS, "60", "How often.", _NO_CHECKPOINTS),
-    _known(
-        "sync.group.offsets.enabled", Flag(), "false", "Commit translated offsets on the target.", _NO_GROUPS, "2.7.0"
+    _served("refresh.groups.enabled", Flag(), "true", "Whether new groups are looked for."),
+    _served("refresh.groups.interval.seconds", _SECONDS, "600", "How often new groups are looked for."),
+    _served(
+        "emit.checkpoints.enabled",
+        Flag(),
+        "true",
+        "Whether checkpoints are written: where the source's groups go on, on the target.",
     ),
-    _known("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often.", _NO_GROUPS, "2.7.0"),
-    _known("checkpoints.topic.replication.factor", _FACTOR, "3", "Of the checkpoints topic.", _NO_CHECKPOINTS),
+    _served("emit.checkpoints.interval.seconds", _SECONDS, "60", "How often checkpoints are written."),
+    _served(
+        "sync.group.offsets.enabled",
+        Flag(),
+        "false",
+        "Whether offsets of the source's groups are set on the target, exactly. Never for a group with members there; back only "
+        "with the group, and only what was set so.",
+        "2.7.0",
+    ),
+    _served("sync.group.offsets.interval.seconds", _SECONDS, "60", "How often they are set.", "2.7.0"),
+    _served(
+        "checkpoints.topic.replication.factor",
+        _FACTOR,
+        "3",
+        "Replication factor of a new checkpoints topic; -1: the broker's default.",
+    ),
     _served(
         "emit.heartbeats.enabled",
         Flag(),

@@ -100,7 +100,14 @@ WORKER = (
         _worker(f"{topic}.storage.*", Text(), None, _NO_TOPICS, "Configs of a Connect topic.")
         for topic in ("offset", "config", "status")
     ),
-    _worker("offset.flush.interval.ms", _MS, "60000", "ledger.interval.ms says how often positions are written"),
+    Option(
+        "offset.flush.interval.ms",
+        _MS,
+        "60000",
+        "On the flow's target: how often offset syncs are written that offset.lag.max does not call for. Positions are "
+        "written every ledger.interval.ms.",
+        CLUSTER,
+    ),
     _worker("offset.flush.timeout.ms", _MS, "5000", "ledger.interval.ms says how often positions are written"),
     _worker(
         "exactly.once.source.support",

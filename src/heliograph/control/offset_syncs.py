@@ -1,0 +1,131 @@
+"""The job that writes offset syncs from the ledger's positions. Which, and when: replication/offset_syncs.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from heliograph.control.clock import Clock
+from heliograph.control.jobs import Found
+from heliograph.control.planner import FlowPlan
+from heliograph.errors import BrokerRefused
+from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.ledger import Ledger, TopicWriter
+from heliograph.kafka.refusals import topic_refused
+from heliograph.model.clusters import Cluster
+from heliograph.model.lanes import LaneId
+from heliograph.replication.generations import LedgerBook
+from heliograph.replication.offset_syncs import (
+    Copied,
+    MakeSyncsTopic,
+    SyncAction,
+    Syncs,
+    SyncSettings,
+    WriteSync,
+    copied_of,
+)
+from heliograph.wire.mm2 import OffsetSync, encode_offset_sync
+
+_MISSING = {3, 100}
+_LOOK_SECONDS = 1.0
+"""As often as positions are written to the ledger."""
+_AT_ONCE = 1_000
+"""Syncs in one batch: with the longest topic names it stays far below what brokers take."""
+
+
+@dataclass(frozen=True)
+class SyncsPlace:
+    """The topic, and the cluster that has it: a client that writes, and how admin connections reach it."""
+
+    topic: str
+    client: ClusterClient
+    admin: Cluster
+
+
+class OffsetSyncJob:
+    """`plan` is asked at every look: topics come and go."""
+
+    def __init__(
+        self,
+        settings: SyncSettings,
+        place: SyncsPlace,
+        plan: Callable[[], FlowPlan | None],
+        ledger: Ledger,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._place = place
+        self._plan = plan
+        self._ledger = ledger
+        self._clock = clock
+        self._syncs = Syncs(settings.lag_max)
+        self._flushed_at = clock.monotonic()
+        self._writer = TopicWriter(place.client, place.topic)
+
+    @property
+    def name(self) -> str:
+        return f"offset syncs on {self._place.admin.alias}"
+
+    @property
+    def interval_s(self) -> float:
+        return _LOOK_SECONDS
+
+    async def look(self) -> Found[SyncAction]:
+        actions: list[SyncAction] = []
+        if not await self._topic_exists():
+            alias = self._place.admin.alias
+            actions.append(MakeSyncsTopic(self._place.topic, alias, self._settings.replication_factor))
+        flush = (self._clock.monotonic() - self._flushed_at) * 1000 >= self._settings.flush_ms
+        actions += self._syncs.due(self._copied(await self._book()), flush)
+        if flush:
+            self._flushed_at = self._clock.monotonic()
+        return Found(actions)
+
+    async def _topic_exists(self) -> bool:
+        if self._writer.leaders:
+            return True  # an append that meets another state of things forgets them
+        topic = self._place.topic
+        view = (await self._place.client.metadata([topic]))[topic]
+        if view.error in _MISSING:
+            return False
+        alias = self._place.admin.alias
+        if view.error:
+            raise topic_refused(view.error, f"cluster {alias}: topic {topic}", "DESCRIBE", topic, alias)
+        return True
+
+    async def _book(self) -> LedgerBook:
+        try:
+            return await self._ledger.refresh()
+        except BrokerRefused as error:
+            if error.code not in _MISSING:
+                raise
+            return LedgerBook()  # nothing was ever copied
+
+    def _copied(self, book: LedgerBook) -> Iterator[tuple[LaneId, Copied]]:
+        plan = self._plan()
+        for lane in plan.lanes if plan is not None else ():
+            copied = copied_of(book.latest(lane.id), lane)
+            if copied is not None:
+                yield lane.id, copied
+
+    async def apply(self, actions: Sequence[SyncAction]) -> Sequence[str]:
+        for action in actions:
+            if isinstance(action, MakeSyncsTopic):
+                await asyncio.to_thread(self._make, action)
+        due = [action for action in actions if isinstance(action, WriteSync)]
+        for begin in range(0, len(due), _AT_ONCE):
+            some = due[begin : begin + _AT_ONCE]
+            await self._writer.append({0: [_record(one) for one in some]}, self._clock.now_ms())
+            self._syncs.wrote(some)
+        return ()
+
+    def _make(self, action: MakeSyncsTopic) -> None:
+        with ClusterAdmin(self._place.admin) as admin:
+            admin.create(action.topic, "offset-syncs.topic.replication.factor")
+
+
+def _record(action: WriteSync) -> tuple[bytes, bytes]:
+    lane, copied = action.lane, action.copied
+    return encode_offset_sync(OffsetSync(lane.topic, lane.partition, copied.upstream, copied.downstream))

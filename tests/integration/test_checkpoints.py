@@ -1,0 +1,291 @@
+"""Checkpoints: exact, monotone over restarts, and read by MirrorMaker 2's own client, its formatter, and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import ConfigResource, ResourceType
+
+from heliograph.client import MirrorClient, RemoteOffset
+from heliograph.control.checkpoints import CheckpointJob
+from heliograph.control.clock import Clock
+from heliograph.control.group_positions import GroupPositions
+from heliograph.embedded.jars import ensure_kafka_jars
+from heliograph.embedded.java import find_java
+from heliograph.embedded.settings import Jvm
+from heliograph.kafka.slot import Warm
+from heliograph.model.events import EventKind
+from tests.integration.protocol.harness import Mirror, Opened, carry
+from tests.support.clusters import TwoClusters
+from tests.support.groups import Turns, commit
+from tests.support.guarded import Grant, GuardedCluster
+from tests.support.reading import committed_values, messages
+from tests.support.topics import ANSWER_SECONDS, admin, create_topic, ends, partition_count
+from tests.support.writers import Sample, samples, write, write_transactions
+
+_ONE_BROKER = {"checkpoints.topic.replication.factor": "1"}
+_TRANSLATE = """
+import java.time.Duration;
+import java.util.Map;
+import org.apache.kafka.connect.mirror.RemoteClusterUtils;
+
+public class Translate {
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Object> cluster = Map.of("bootstrap.servers", arguments[0]);
+        RemoteClusterUtils.translateOffsets(cluster, arguments[1], arguments[2], Duration.ofSeconds(30))
+            .forEach((place, at) -> System.out.println(place + " " + at.offset() + " " + at.metadata()));
+    }
+}
+"""
+
+
+def java(*arguments: str) -> str:
+    command = Jvm(heap="128m").command(find_java(), ensure_kafka_jars(), arguments[0], *arguments[1:])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def translated_by_java(bootstrap: str, alias: str, group: str, directory: Path) -> set[str]:
+    """What an application in Java that fails over is told."""
+    source = directory / "Translate.java"
+    source.write_text(_TRANSLATE)
+    return set(java(str(source), bootstrap, alias, group).replace("\0", "").splitlines())
+
+
+def printed_by_formatter(bootstrap: str, topic: str, count: int) -> list[str]:
+    """Records through kafka-console-consumer and MirrorMaker 2's formatter."""
+    said = java(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", "--max-messages", str(count)),
+        *("--timeout-ms", "30000"),
+        *("--formatter", "org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"),
+    )
+    return [line for line in said.replace("\0", "").splitlines() if line.startswith("Checkpoint")]
+
+
+def written(bootstrap: str, topic: str) -> list[tuple[str, str, int, int, int, str]]:
+    """All checkpoints of a topic, taken apart by hand: group, topic, partition, upstream, downstream, metadata."""
+    found = []
+    for message in messages(bootstrap, topic):
+        group, rest = _string(message.key())
+        remote, rest = _string(rest)
+        (partition,) = struct.unpack(">i", rest)
+        version, upstream, downstream = struct.unpack_from(">hqq", message.value())
+        metadata, rest = _string(message.value()[18:])
+        assert (version, rest) == (0, b"")
+        # confluent-kafka, which commits in these tests, adds the NUL of a string in C.
+        found.append((group, remote, partition, upstream, downstream, metadata.rstrip("\0")))
+    return found
+
+
+def _string(data: bytes) -> tuple[str, bytes]:
+    (length,) = struct.unpack_from(">h", data)
+    return data[2 : 2 + length].decode(), data[2 + length :]
+
+
+def make(turns: Turns, warm: Warm) -> CheckpointJob:
+    settings = turns.plan.settings
+    positions = GroupPositions(settings, lambda: turns.plan, warm, Clock())
+    return CheckpointJob(settings, positions, warm, Clock(), turns.events.append)
+
+
+def mirrored(clusters: TwoClusters, name: str) -> tuple[Mirror, str]:
+    """A flow, and its checkpoints topic."""
+    mirror = Mirror(clusters.a.bootstrap, clusters.b.bootstrap, name)
+    mirror.policies = _ONE_BROKER
+    return mirror, f"{name}s.checkpoints.internal"
+
+
+def test_checkpoints_are_exact_and_mirrormaker_2s_client_its_formatter_and_ours_read_them(
+    two_clusters: TwoClusters, unique: str, tmp_path: Path
+) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    mirror.make_topic(partitions=2)
+    write(mirror.source, unique, [Sample(b"%d" % n, partition=1) for n in range(50)])
+    write_transactions(mirror.source, unique, unique, transactions=6)
+    carry(opened := mirror.open())
+    middle, end = ends(mirror.source, unique)[0] // 2, ends(mirror.source, unique)[1]
+    commit(mirror.source, f"{unique}-g", {(unique, 0): middle, (unique, 1): end}, "noted")
+    commit(mirror.source, f"{unique}-h", {(unique, 1): 7})
+    commit(mirror.source, f"connect-{unique}", {(unique, 1): 7})
+    turns = Turns(opened.plan, make)
+    assert [line.partition(" (")[0].partition(":")[0] for line in turns.pending()] == [
+        f"topic {topic}",
+        f"group {unique}-g",
+        f"group {unique}-h",
+    ]
+    assert partition_count(mirror.target, topic) == 0
+    assert turns.turn(), turns.events
+    assert turns.pending() == []
+    assert turns.turn() and turns.events == []
+
+    found = {(row[0], row[2]): row for row in written(mirror.target, topic)}
+    downstream = found[f"{unique}-g", 0][4]
+    assert set(found.values()) == {
+        (f"{unique}-g", mirror.remote, 0, middle, downstream, "noted"),
+        (f"{unique}-g", mirror.remote, 1, end, end, "noted"),
+        (f"{unique}-h", mirror.remote, 1, 7, 7, ""),
+    }
+    assert len(written(mirror.target, topic)) == 3, "nobody moved: nothing more was written"
+    ours = committed_values(mirror.target, mirror.remote, downstream)
+    assert ours and ours == committed_values(mirror.source, unique, middle), "neither lost nor repeated"
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    configs = (client := admin(mirror.target)).describe_configs([resource])[resource].result(ANSWER_SECONDS)
+    assert {entry.name: entry.value for entry in configs.values() if entry.source == 1} == {"cleanup.policy": "compact"}
+    assert partition_count(mirror.target, topic) == 1
+    del client
+
+    assert translated_by_java(mirror.target, f"{unique}s", f"{unique}-g", tmp_path) == {
+        f"{mirror.remote}-0 {downstream} noted",
+        f"{mirror.remote}-1 {end} noted",
+    }
+    assert (
+        f"Checkpoint{{consumerGroupId={unique}-h, topicPartition={mirror.remote}-1, upstreamOffset=7, "
+        "downstreamOffset=7, metadata=}" in printed_by_formatter(mirror.target, topic, 3)
+    )
+    file = tmp_path / "mm2.properties"
+    file.write_text(mirror.lines())
+    assert MirrorClient(file, f"{unique}t").remote_consumer_offsets(f"{unique}-g", f"{unique}s") == {
+        (mirror.remote, 0): RemoteOffset(downstream, "noted\0"),
+        (mirror.remote, 1): RemoteOffset(end, "noted\0"),
+    }
+
+
+def test_checkpoints_follow_the_group_and_the_copy_and_never_go_back_by_a_restart(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    group = f"{unique}-g"
+    mirror.make_topic()
+    write(mirror.source, unique, samples(100))
+    turns = Turns(carried(mirror).plan, make)
+
+    def at() -> list[tuple[int, int]]:
+        return [row[3:5] for row in written(mirror.target, topic)]
+
+    commit(mirror.source, group, {(unique, 0): 40})
+    assert turns.turn() and at() == [(40, 40)]
+    write(mirror.source, unique, samples(50, seed=2))
+    commit(mirror.source, group, {(unique, 0): 150})
+    assert turns.turn() and at()[1:] == [(100, 100)], "the group is ahead of the copy: as far as there is one"
+    turns.plan = carried(mirror).plan
+    assert turns.turn() and at()[2:] == [(150, 150)]
+    # Somebody's checkpoint that lies further than the exact one, such as another mirror's: a restart does not go back.
+    write(mirror.source, unique, samples(50, seed=3))
+    carried(mirror)
+    record = struct.pack(
+        f">h{len(group)}sh{len(mirror.remote)}si",
+        len(group),
+        group.encode(),
+        len(mirror.remote),
+        mirror.remote.encode(),
+        0,
+    )
+    write(mirror.target, topic, [Sample(struct.pack(">hqqh", 0, 160, 190, 0), record)])
+    commit(mirror.source, group, {(unique, 0): 180})
+    assert turns.turn() and at()[3:] == [(160, 190)]
+    commit(mirror.source, group, {(unique, 0): 195})
+    assert turns.turn() and at()[4:] == [(195, 195)]
+    commit(mirror.source, group, {(unique, 0): 10})
+    assert turns.turn() and at()[5:] == [(10, 10)], "the group itself went back"
+    assert turns.events == []
+
+
+def carried(mirror: Mirror) -> Opened:
+    opened = mirror.open()
+    carry(opened)
+    return opened
+
+
+def test_a_group_that_stands_still_costs_no_reading(two_clusters: TwoClusters, unique: str) -> None:
+    mirror, _ = mirrored(two_clusters, unique)
+    mirror.make_topic()
+    write(mirror.source, unique, samples(100))
+    opened = carried(mirror)
+    commit(mirror.source, f"{unique}-g", {(unique, 0): 40})
+
+    async def reads_of_each_look() -> list[int]:
+        warm = Warm()
+        try:
+            positions = GroupPositions(opened.plan.settings, lambda: opened.plan, warm, Clock())
+            counts = []
+            for _ in range(3):
+                assert [place.pair.downstream for place in (await positions.look()).placed] == [40]  # type: ignore[union-attr]
+                clients = (warm.client(opened.plan.settings.source), warm.client(opened.plan.settings.target))
+                counts.append(sum(_range_requests(client) for client in clients))
+            return counts
+        finally:
+            warm.close()
+
+    first, second, third = asyncio.run(reads_of_each_look())
+    assert first > 0 and first == second == third
+
+
+def _range_requests(client: Any) -> int:
+    """How often a client has read a piece of a data topic."""
+    kept = client._connections.items()
+    return sum(connection._correlation for (_, purpose), connection in kept if purpose == "range")
+
+
+def test_malformed_records_are_passed_over_counted_and_told(two_clusters: TwoClusters, unique: str) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    mirror.make_topic()
+    write(mirror.source, unique, samples(20))
+    create_topic(mirror.target, topic, config={"cleanup.policy": "compact"})
+    strange = [Sample(b"strange", b"key"), Sample(None, b"\x00\x01g\x00\x01t\x00\x00\x00\x00"), Sample(b"", b"")]
+    write(mirror.target, topic, strange)
+    turns = Turns(carried(mirror).plan, make)
+    commit(mirror.source, f"{unique}-g", {(unique, 0): 5})
+    assert turns.turn()
+    (event,) = turns.events
+    assert (event.kind, event.subject) == (EventKind.MALFORMED, topic)
+    assert event.reason == f"passed over what is no checkpoint in topic {topic}: 3 records so far"
+    assert turns.standing["summary"] == "1 group, 1 partition, 3 malformed records passed over"
+    assert turns.pending() == []
+
+
+def test_missing_permissions_are_named_and_the_rest_goes_on(kafka_jars: Path, unique: str, tmp_path: Path) -> None:
+    del kafka_jars
+    here, there = GuardedCluster("S", tmp_path / "s"), GuardedCluster("T", tmp_path / "t")
+    here.start()
+    there.start()
+    mirror = Mirror(here.bootstrap, there.bootstrap, unique)
+    mirror.policies = _ONE_BROKER
+    topic = f"{unique}s.checkpoints.internal"
+    try:
+        here.grant(Grant("cluster", "kafka-cluster", "DESCRIBE"))
+        here.grant(*(Grant("topic", unique, operation) for operation in ("READ", "DESCRIBE_CONFIGS")))
+        here.grant(Grant("group", f"{unique}-seen", "DESCRIBE"))
+        here.create_topic(unique)
+        here.write(unique, 20)
+        own = ("CREATE", "WRITE", "READ", "DESCRIBE_CONFIGS")
+        there.grant(*(Grant("topic", "__heliograph-", operation, prefixed=True) for operation in own))
+        there.grant(*(Grant("topic", mirror.remote, operation) for operation in own))
+        there.grant(Grant("transactional id", "heliograph.", "WRITE", prefixed=True))
+        there.grant(Grant("cluster", "kafka-cluster", "DESCRIBE_CONFIGS"))
+        there.grant(Grant("group", "by-hand", "READ"))  # for the test's own reader
+        turns = Turns(carried(mirror).plan, make)
+        for group in ("seen", "hidden"):
+            here.commit(f"{unique}-{group}", unique, 0, 5)
+        for operation in ("DESCRIBE", "CREATE", "WRITE", "", "READ", ""):
+            assert not turns.turn()
+            if operation:
+                there.grant(Grant("topic", topic, operation))
+        describe, create, write_to, hidden, read, hidden_still = (event.reason for event in turns.events)
+        assert f"this needs READ on the topic {topic} of cluster {unique}t" in describe
+        assert f"create topic '{topic}'" in create and "this needs CREATE on the topic" in create
+        assert f"this needs WRITE on the topic {topic} of cluster {unique}t" in write_to
+        assert f"this needs DESCRIBE on the group {unique}-hidden of cluster {unique}s" in hidden
+        assert f"this needs READ on the topic {topic} of cluster {unique}t" in read
+        assert hidden_still == hidden
+        assert [row[:5] for row in written(there.bootstrap, topic)] == [(f"{unique}-seen", mirror.remote, 0, 5, 5)]
+        here.grant(Grant("group", f"{unique}-hidden", "DESCRIBE"))
+        assert turns.turn() and turns.pending() == []
+    finally:
+        here.stop()
+        there.stop()
