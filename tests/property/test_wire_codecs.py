@@ -22,7 +22,16 @@ texts = st.text(max_size=20)
 
 fetch_partitions = st.builds(FetchPartition, int32, int32, int64, int32, int32)
 fetch_topics = st.builds(FetchTopic, names, topic_ids, st.lists(fetch_partitions, max_size=4))
-fetch_settings = st.builds(FetchSettings, int32, int32, int32, st.booleans(), names)
+fetch_settings = st.builds(
+    FetchSettings,
+    int32,
+    int32,
+    int32,
+    st.booleans(),
+    names,
+    st.tuples(int32, int32),
+    st.lists(fetch_topics, max_size=3),
+)
 produce_topics = st.builds(
     ProduceTopic, names, topic_ids, st.lists(st.tuples(int32, st.binary(max_size=200)), max_size=4)
 )
@@ -40,7 +49,10 @@ def test_fetch_request_is_understood_by_kafka_python(
         settings.max_bytes,
     )
     assert (read.isolation_level, read.rack_id) == (int(settings.read_committed), settings.rack)
-    assert (read.session_id, read.session_epoch, read.forgotten_topics_data) == (0, -1, [])
+    assert (read.session_id, read.session_epoch) == settings.session
+    for theirs, ours in zip(read.forgotten_topics_data, settings.forgotten, strict=True):
+        assert (theirs.topic == ours.name) if version == 12 else (theirs.topic_id == uuid.UUID(bytes=ours.topic_id))
+        assert list(theirs.partitions) == [part.partition for part in ours.partitions]
     assert len(read.topics) == len(topics)
     for theirs, ours in zip(read.topics, topics, strict=True):
         assert (theirs.topic == ours.name) if version == 12 else (theirs.topic_id == uuid.UUID(bytes=ours.topic_id))

@@ -89,8 +89,12 @@ class Conductor:
             case "ready":
                 task.lanes = set(message["lanes"])
                 task.ready = True
+                asked: dict[TaskEnd, list[str]] = {}
                 for key in message["lanes"]:
-                    self._offer(task, key)
+                    if (holder := self._offer(task, key)) is not None:
+                        asked.setdefault(holder, []).append(key)
+                for holder, keys in asked.items():
+                    holder.line.send(words.release(keys))
                 self._grant_all(task)
             case "released":
                 self._released(task, message["lane"], message["entry"], message["clean"])
@@ -99,7 +103,8 @@ class Conductor:
 
     # -- ownership --------------------------------------------------------------------------------------------------
 
-    def _offer(self, task: TaskEnd, key: str) -> None:
+    def _offer(self, task: TaskEnd, key: str) -> TaskEnd | None:
+        """Whoever must let go of the lane first."""
         owner = self.owners.setdefault(key, Ownership())
         if owner.holder is None or owner.holder.gone:
             owner.holder = None
@@ -107,7 +112,8 @@ class Conductor:
         elif owner.holder is not task:
             owner.waiting = task
             owner.release_asked = self._clock()
-            owner.holder.line.send(words.release([key]))
+            return owner.holder
+        return None
 
     def _grant_all(self, task: TaskEnd) -> None:
         by_standing: dict[tuple[bool, bool], list[str]] = {}

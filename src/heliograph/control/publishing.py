@@ -9,7 +9,7 @@ from typing import Any
 from heliograph.control.board import Board
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
-from heliograph.control.telemetry import TelemetryWriter, snapshot
+from heliograph.control.telemetry import TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
 
 
@@ -21,6 +21,8 @@ class Publisher:
         self._board = board
         self._events = events
         self._telemetry = TelemetryWriter(warm)
+        self._rows_ms: dict[str, int] = {}
+        """When the rows of a flow's lanes were last published."""
         self.spark: dict[str, Any] = {}
 
     async def publish(self, watches: Sequence[FlowWatch], epoch: int, now_ms: int) -> None:
@@ -40,6 +42,10 @@ class Publisher:
             "spark": self.spark,
             "jobs": watch.jobs.standing(),
         }
-        refused = watch.opened.refused if watch.opened is not None else {}
-        record = snapshot(watch.name, self._board, about, refused)
-        await self._telemetry.write(watch.settings.target, watch.name, record, now_ms)
+        lanes = None
+        known = len(watch.opened.plan.lanes) if watch.opened is not None else 0
+        if rows_are_due(known, (now_ms - self._rows_ms.get(watch.name, 0)) / 1000):
+            self._rows_ms[watch.name] = now_ms
+            lanes = rows_of(watch.name, self._board, watch.opened.refused if watch.opened is not None else {})
+        for record in snapshot(watch.name, about, lanes):
+            await self._telemetry.write(watch.settings.target, watch.name, record, now_ms)

@@ -88,6 +88,7 @@ class Replicator:
         self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
+        self._busy: set[str] = set()
         self._epochs: Epochs | None = None
         self._conductor: Conductor | None = None
 
@@ -292,11 +293,15 @@ class Replicator:
     def _weigh(self) -> None:
         """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
         for key, view in self.board.lanes.items():
+            carried = view.totals.bytes - self._carried.get(key, 0)
+            if not carried and key not in self._busy:
+                continue
+            self._carried[key] = view.totals.bytes
             flow, topic, partition = key.rsplit("/", 2)
             lane = LaneId(flow, topic, int(partition))
-            carried = view.totals.bytes - self._carried.get(key, 0)
-            self._carried[key] = view.totals.bytes
-            self._loads[lane] = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
+            load = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
+            self._loads[lane] = load
+            (self._busy.add if load >= 1 else self._busy.discard)(key)
 
     def _forget_lanes(self, conductor: Conductor) -> None:
         """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
+from heliograph.control.telemetry import newest
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
@@ -20,13 +21,14 @@ from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import Holder
-from heliograph.replication.topic_names import policy_for, should_replicate
+from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
 _NEWEST = 40
+_LOOKED_BACK_MS = 15_000
+"""The rows of 5,000 lanes are published every ten seconds."""
 _MISSING = {3, 100}
 _EVENTS_LOOKED_AT = 500
 _LEFT_OUT = "left out"
@@ -104,7 +106,7 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
-        telemetry = await _telemetry(warm.client(flow.target), name)
+        telemetry = await _telemetry(warm.client(flow.target), name, now_ms)
     except BrokerRefused as error:
         trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
         return _unknown(name, await _source_trouble(flow, warm) or trouble)
@@ -180,28 +182,31 @@ def _since(telemetry: Mapping[str, Any], holder: Holder | None, running: bool) -
     return max(holder.renewed_ms, telemetry.get("time_ms", 0)), holder.host, holder.process
 
 
-async def _telemetry(client: ClusterClient, flow: str) -> dict[str, Any]:
-    """The newest record of the flow in the telemetry topic; empty if there is none."""
+async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> dict[str, Any]:
+    """What the telemetry topic says of the flow last; empty if it says nothing."""
     view = (await client.metadata([TELEMETRY_TOPIC]))[TELEMETRY_TOPIC]
     if view.error or 0 not in view.leaders:
         return {}
     node = view.leaders[0].node
     end = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], LATEST)).get((TELEMETRY_TOPIC, 0), 0)
     start = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], -2)).get((TELEMETRY_TOPIC, 0), 0)
+    name = (TELEMETRY_TOPIC, 0)
+    recent = (await client.offsets(node, [name], now_ms - _LOOKED_BACK_MS)).get(name, -1)
+    begin = max(start, min(end - _NEWEST, recent) if recent >= 0 else end - _NEWEST)
     log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
-    newest: dict[str, Any] = {}
-    async for seen in read_range(client, log, max(start, end - _NEWEST), end, committed=False):
+    found = []
+    async for seen in read_range(client, log, begin, end, committed=False):
         for record in read_records(seen.data, seen.header):
             if record.key == flow.encode() and record.value is not None:
-                newest = json.loads(record.value)
-    return newest
+                found.append(json.loads(record.value))
+    return newest(found)
 
 
 async def _ends(
     flow: FlowSettings, warm: Warm, entries: Mapping[str, LedgerEntry], rows: Mapping[str, Any]
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     names = {_topic_of(key) for key in {*entries, *rows}}
-    remote = {(_remote(flow, topic), partition) for topic, partition in names}
+    remote = {(flow.remote_name(topic), partition) for topic, partition in names}
     committed = flow.isolation == "read_committed"
     return (
         await _ends_of(warm.client(flow.source), names, committed),
@@ -231,11 +236,6 @@ class _Ends:
     target: Mapping[Partition, int]
 
 
-def _remote(flow: FlowSettings, topic: str) -> str:
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
-
-
 def _topic_of(key: str) -> Partition:
     _, topic, partition = key.rsplit("/", 2)
     return topic, int(partition)
@@ -253,7 +253,7 @@ def _lane(
     row = row or {}
     position = max(row.get("position", -1), entry.source_next if entry else -1)
     source_end = ends.source.get((topic, partition), row.get("source_end", -1))
-    remote = _remote(ends.flow, topic)
+    remote = ends.flow.remote_name(topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
     state = _LEFT_OUT if left_out else row.get("state", "waiting") if running else stopped
@@ -288,9 +288,8 @@ def _lane(
 
 
 def _is_chosen(flow: FlowSettings, topic: str) -> bool:
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    names = NameFilter(flow.topics, flow.topics_exclude)
-    return should_replicate(topic, names, policy, flow.flow.target, flow.heartbeats_replication_enabled).replicate
+    heartbeats = flow.heartbeats_replication_enabled
+    return should_replicate(topic, flow.topic_names, flow.naming, flow.flow.target, heartbeats).replicate
 
 
 def _delta(entry: LedgerEntry | None) -> int:

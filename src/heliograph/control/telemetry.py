@@ -1,11 +1,15 @@
-"""What others may see of a run: one JSON record per flow and second in the telemetry topic of the flow's target."""
+"""What others may see of a run: JSON records in the telemetry topic of the flow's target.
+
+Every second one record says how a flow stands. The rows of its lanes are in it while they are few; many go into records of
+their own, in parts that fit a message, and less often: a second for every 500 lanes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from heliograph.control.board import Board
@@ -15,10 +19,13 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 
 VERSION = 1
+LANES_IN_A_RECORD = 500
 _SECONDS = 2.0
 
+Record = Mapping[str, Any]
 
-def snapshot(flow: str, board: Board, about: Mapping[str, Any], waiting: Mapping[str, str]) -> dict[str, Any]:
+
+def rows_of(flow: str, board: Board, waiting: Mapping[str, str]) -> list[dict[str, Any]]:
     """The state of one flow's lanes; `waiting` are lanes that no task has yet, with the reason."""
     lanes = [
         {
@@ -34,17 +41,61 @@ def snapshot(flow: str, board: Board, about: Mapping[str, Any], waiting: Mapping
         for key, reason in waiting.items()
         if key.startswith(f"{flow}/") and key not in known
     ]
-    return {"version": VERSION, "flow": flow, **about, "lanes": lanes}
+    return lanes
+
+
+def rows_are_due(lanes: int, since_last_s: float) -> bool:
+    """Whether rows are published again; those of few lanes always are."""
+    return lanes <= LANES_IN_A_RECORD or since_last_s >= lanes / LANES_IN_A_RECORD
+
+
+def snapshot(flow: str, about: Record, lanes: list[dict[str, Any]] | None) -> Iterator[dict[str, Any]]:
+    """The records of one moment; `lanes` is None where rows are not due."""
+    head = {"version": VERSION, "flow": flow, **about}
+    if lanes is not None and len(lanes) <= LANES_IN_A_RECORD:
+        yield {**head, "lanes": lanes}
+        return
+    yield head
+    rows = lanes or []
+    parts = [rows[at : at + LANES_IN_A_RECORD] for at in range(0, len(rows), LANES_IN_A_RECORD)]
+    for number, part in enumerate(parts):
+        yield {
+            "version": VERSION,
+            "flow": flow,
+            "time_ms": about["time_ms"],
+            "part": number,
+            "parts": len(parts),
+            "lanes": part,
+        }
+
+
+def newest(records: Iterable[Record]) -> dict[str, Any]:
+    """How the flow stood last, with the newest rows that are there in all their parts; empty if there are no records."""
+    about: dict[str, Any] = {}
+    lanes: list[Any] = []
+    parts: dict[int, list[Any]] = {}
+    moment = -1
+    for record in records:
+        if "part" not in record:
+            about = dict(record)
+            lanes = about.pop("lanes", lanes)
+            continue
+        if record["time_ms"] != moment:
+            moment, parts = record["time_ms"], {}
+        parts[record["part"]] = record["lanes"]
+        if len(parts) == record["parts"]:
+            lanes = [row for number in sorted(parts) for row in parts[number]]
+    return {**about, "lanes": lanes} if about else {}
 
 
 class TelemetryWriter:
-    """Appends snapshots; a target that does not take them is no reason to stop copying."""
+    """Appends records; a target that does not take them is no reason to stop copying."""
 
     def __init__(self, warm: Warm) -> None:
         self._warm = warm
         self._writers: dict[Cluster, TopicWriter] = {}
 
-    async def write(self, target: Cluster, flow: str, record: Mapping[str, Any], now_ms: int) -> None:
+    async def write(self, target: Cluster, flow: str, record: Record, now_ms: int) -> None:
         if target not in self._writers:
             self._writers[target] = TopicWriter(self._warm.client(target), TELEMETRY_TOPIC)
         value = json.dumps(record, separators=(",", ":")).encode()

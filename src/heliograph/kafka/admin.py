@@ -16,13 +16,23 @@ from typing import Any, Self, TypeVar
 
 import kafka.errors as foreign
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin._configs import ConfigSourceType
-from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
 
 from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, HeliographError, SetupError
 from heliograph.kafka.admin_client import client_settings, connect
-from heliograph.kafka.config_changes import ConfigChange, altered, refusal
+from heliograph.kafka.admin_requests import (
+    UNAUTHORIZED,
+    UNKNOWN_TOPIC,
+    check_created,
+    check_grown,
+    check_ready,
+    described_cluster,
+    described_configs,
+    described_topics,
+    log_sizes,
+    wish,
+)
+from heliograph.kafka.config_changes import ConfigChange, altered
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import PLAINTEXT
@@ -38,10 +48,10 @@ _RETRY_PAUSE_S = 0.1
 _UNKNOWN_TOPIC_PATIENCE_S = 2.0
 """A new topic is not known to all brokers at once; a topic that is still unknown after this does not exist."""
 _CONFIG_RESOURCES_PER_REQUEST = 500
+_TOPICS_PER_REQUEST = 100
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
-_UNKNOWN_TOPIC, _LEADER_NOT_AVAILABLE, _INVALID_TOPIC = 3, 5, 17
+_LEADER_NOT_AVAILABLE = 5
 _TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
-_UNAUTHORIZED = {29, 31}
 _NEEDED = (
     ("list topics", "DESCRIBE on the topic"),
     ("list offsets", "DESCRIBE on the topic"),
@@ -76,7 +86,7 @@ class ClusterAdmin:
             client.close()
 
     def cluster_id(self) -> str:
-        return str(self._call("describe the cluster", _described_cluster)["cluster_id"])
+        return str(self._call("describe the cluster", described_cluster)["cluster_id"])
 
     def brokers(self) -> int:
         """How many brokers are up: a replication factor cannot be larger."""
@@ -87,7 +97,7 @@ class ClusterAdmin:
         wanted = None if names is None else sorted(set(names))
         if wanted == []:
             return {}
-        rows = self._call("list topics", lambda client: _described_topics(client, wanted))
+        rows = self._call("list topics", lambda client: described_topics(client, wanted))
         configs = self.topic_configs(row["name"] for row in rows) if with_configs else {}
         return {
             row["name"]: Topic(row["name"], str(row["topic_id"]), len(row["partitions"]), configs.get(row["name"], {}))
@@ -105,7 +115,7 @@ class ClusterAdmin:
         found: dict[str, dict[str, ConfigValue]] = {}
         for part in _parts(sorted(set(names))):
             resources = [(_TOPIC_RESOURCE, name, None) for name in part]
-            ask = partial(_configs, resources=resources, refused=refused, alias=self._cluster.alias)
+            ask = partial(described_configs, resources=resources, refused=refused, alias=self._cluster.alias)
             found.update(self._call("describe topic configs", ask))
         return found
 
@@ -121,7 +131,9 @@ class ClusterAdmin:
         """A broker's setting, asked of the broker with the lowest id; None if it is not set or not known there."""
         broker = min(self._broker_ids())
         resources = [(_BROKER_RESOURCE, str(broker), [name])]
-        found = self._call(f"describe broker config '{name}'", lambda client: _configs(client, resources, broker))
+        found = self._call(
+            f"describe broker config '{name}'", lambda client: described_configs(client, resources, broker)
+        )
         config = found.get(str(broker), {}).get(name)
         return None if config is None else config.value
 
@@ -130,37 +142,49 @@ class ClusterAdmin:
 
         `option` is the one that chose the replication factor: the error names it.
         """
-        wish = {
-            action.name: {
-                "num_partitions": action.partitions,
-                "replication_factor": action.replication_factor,
-                "configs": dict(action.configs),
-            }
-        }
         doing = f"create topic '{action.name}'"
         try:
-            self._call(doing, lambda client: _check_created(client.create_topics(wish, raise_errors=False)))
+            self._call(doing, lambda client: check_created(client.create_topics(wish([action]), raise_errors=False)))
         except BrokerRefused as refusal:
             if refusal.code == _TOPIC_EXISTS:
                 return False
             if refusal.code == _INVALID_REPLICATION_FACTOR:
                 raise self._too_few_brokers(action, option) from refusal
             raise
-        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.partitions))
+        self._wait_for_leaders(doing, [action])
         return True
+
+    def create_all(self, actions: Sequence[CreateTopic]) -> None:
+        """As `create`, many in a request. What is refused is tried alone once more, which says why; the rest is made."""
+        for first in range(0, len(actions), _TOPICS_PER_REQUEST):
+            self._create_some(actions[first : first + _TOPICS_PER_REQUEST])
+
+    def _create_some(self, actions: Sequence[CreateTopic]) -> None:
+        doing = f"create topics '{actions[0].name}' and {len(actions) - 1} more"
+        answer = self._call(doing, lambda client: client.create_topics(wish(actions), raise_errors=False))
+        failed = {row["name"] for row in answer["topics"] if row["error_code"]}
+        self._wait_for_leaders(doing, [action for action in actions if action.name not in failed])
+        for action in actions:
+            if action.name in failed:
+                self.create(action)
+
+    def _wait_for_leaders(self, doing: str, actions: Sequence[CreateTopic]) -> None:
+        wanted = {action.name: action.partitions for action in actions}
+        if wanted:
+            self._call(f"{doing}, wait for leaders", partial(check_ready, wanted=wanted))
 
     def add_partitions(self, action: AddPartitions) -> bool:
         """Grow a topic and wait until it can be used; False if it had that many already."""
         doing = f"add partitions to topic '{action.name}'"
         wish = {action.name: action.want}
         try:
-            self._call(doing, lambda client: _check_grown(client.create_partitions(wish, raise_errors=False)))
+            self._call(doing, lambda client: check_grown(client.create_partitions(wish, raise_errors=False)))
         except BrokerRefused as refusal:
             # Somebody else was faster: another run of the same flow, or this one before an answer that was lost.
             if refusal.code == _INVALID_PARTITIONS and self._partitions(action.name) >= action.want:
                 return False
             raise
-        self._call(f"{doing}, wait for its leaders", partial(_check_ready, name=action.name, count=action.want))
+        self._call(f"{doing}, wait for leaders", partial(check_ready, wanted={action.name: action.want}))
         return True
 
     def ends(self, partitions: Iterable[Partition], isolation: str = "read_committed") -> dict[Partition, int]:
@@ -177,7 +201,7 @@ class ClusterAdmin:
         if not wanted:
             return {}
         rows = self._call("describe log directories", lambda client: client.describe_log_dirs(wanted))
-        largest = dict(sorted(_log_sizes(rows)))  # of a partition's replicas the last, which is the largest, stays
+        largest = dict(sorted(log_sizes(rows)))  # of a partition's replicas the last, which is the largest, stays
         totals: Counter[str] = Counter()
         for (topic, _), size in largest.items():
             totals[topic] += size
@@ -200,7 +224,7 @@ class ClusterAdmin:
         return [action for action in internal_topics(replicas) if action.name not in set(existing)]
 
     def _broker_ids(self) -> list[int]:
-        rows = self._call("describe the cluster", _described_cluster)["brokers"]
+        rows = self._call("describe the cluster", described_cluster)["brokers"]
         return [int(row["broker_id"]) for row in rows if not row.get("is_fenced", False)]
 
     def _partitions(self, name: str) -> int:
@@ -254,7 +278,7 @@ class ClusterAdmin:
 
     def _patience_s(self, error: Exception) -> float:
         """For how long this error may go away by itself."""
-        if _code(error) == _UNKNOWN_TOPIC:
+        if _code(error) == UNKNOWN_TOPIC:
             return min(_UNKNOWN_TOPIC_PATIENCE_S, self._timeout_ms / 1000)
         passes = not isinstance(error, foreign.KafkaError) or error.retriable
         return self._timeout_ms / 1000 if passes or isinstance(error, foreign.UnknownBrokerIdError) else 0.0
@@ -296,82 +320,9 @@ def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:
     )
 
 
-def _described_cluster(client: KafkaAdminClient) -> dict[str, Any]:
-    """The library's own describe_cluster fails on an answer of brokers before 3.7, so the request is sent from here."""
-    request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
-    response = client._manager.run(client._manager.send, request)
-    if response.error_code:
-        raise foreign.for_code(response.error_code)(response.error_message or "describe the cluster")
-    found: dict[str, Any] = response.to_dict()
-    return found
-
-
-def _described_topics(client: KafkaAdminClient, names: list[str] | None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = client.describe_topics(names)
-    for row in rows:
-        if row["error_code"] not in {0, _UNKNOWN_TOPIC, _INVALID_TOPIC}:
-            raise foreign.for_code(row["error_code"])(f"topic '{row['name']}'")
-    return [row for row in rows if row["error_code"] == 0]
-
-
 def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
     for first in range(0, len(names), _CONFIG_RESOURCES_PER_REQUEST):
         yield names[first : first + _CONFIG_RESOURCES_PER_REQUEST]
-
-
-def _configs(
-    client: KafkaAdminClient,
-    resources: Sequence[tuple[int, str, list[str] | None]],
-    broker: int | None = None,
-    refused: dict[str, str] | None = None,
-    alias: str = "",
-) -> dict[str, dict[str, ConfigValue]]:
-    """By resource name. The library's own describe_configs passes over errors, so the request is sent from here."""
-    request = DescribeConfigsRequest(resources=list(resources), include_synonyms=False, min_version=1)
-    response = client._manager.run(client._manager.send, request, broker)
-    for result in response.results:
-        if result.error_code in {0, _UNKNOWN_TOPIC}:
-            continue
-        if refused is None or result.error_code not in _UNAUTHORIZED:
-            raise foreign.for_code(result.error_code)(f"'{result.resource_name}': {result.error_message}")
-        refused[result.resource_name] = refusal(result, "read", "DESCRIBE_CONFIGS", alias)
-    return {
-        result.resource_name: {config.name: _config_value(config) for config in result.configs}
-        for result in response.results
-        if result.error_code == 0
-    }
-
-
-def _config_value(config: Any) -> ConfigValue:
-    source = ConfigSourceType(config.config_source).name
-    return ConfigValue(config.value, source, bool(config.read_only), bool(config.is_sensitive))
-
-
-def _log_sizes(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Partition, int]]:
-    """Every replica's size. A broker that may not tell (no DESCRIBE on the cluster) lists no topics."""
-    topics = (topic for row in rows for directory in row["log_dirs"] for topic in directory["topics"])
-    for topic in topics:
-        for part in topic["partitions"]:
-            yield (topic["name"], part["partition_index"]), part["partition_size"]
-
-
-def _check_created(answer: Mapping[str, Any]) -> None:
-    for topic in answer["topics"]:
-        if topic["error_code"]:
-            raise foreign.for_code(topic["error_code"])(topic.get("error_message") or topic["name"])
-
-
-def _check_grown(answer: Any) -> None:
-    for result in answer.results:
-        if result.error_code:
-            raise foreign.for_code(result.error_code)(result.error_message or result.name)
-
-
-def _check_ready(client: KafkaAdminClient, name: str, count: int) -> None:
-    """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
-    partitions = [part for row in _described_topics(client, [name]) for part in row["partitions"]]
-    if len([part for part in partitions if part["leader_id"] >= 0]) < count:
-        raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")
 
 
 def _is_answer(error: Exception) -> bool:
@@ -382,7 +333,7 @@ def _is_answer(error: Exception) -> bool:
 def _permission(doing: str, code: int) -> str:
     """The permission that a refusal asks for, as the end of a sentence."""
     needed = next((need for begin, need in _NEEDED if doing.startswith(begin)), "")
-    return f" (this needs {needed})" if needed and code in _UNAUTHORIZED else ""
+    return f" (this needs {needed})" if needed and code in UNAUTHORIZED else ""
 
 
 def _code(error: Any) -> int:

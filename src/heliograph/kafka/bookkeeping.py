@@ -17,6 +17,7 @@ from heliograph.replication.generations import EntryKey, encode_entry
 from heliograph.wire.error_codes import describe
 
 if TYPE_CHECKING:
+    from heliograph.kafka.lane import LaneRun
     from heliograph.kafka.ledger import Ledger
     from heliograph.kafka.life import LaneLife
     from heliograph.kafka.slot import Slot
@@ -77,7 +78,8 @@ class Bookkeeper:
     async def _write(self, target: str, ledger: Ledger) -> None:
         """The positions that moved since they were last written."""
         now = now_ms()
-        moved = [entry for life in self._lives(target) if (entry := life.run.entry(now)) and not self._is_known(entry)]
+        moving = (life.run for life in self._lives(target) if not self._is_known(life.run))
+        moved = [entry for run in moving if (entry := run.entry(now)) is not None]
         if not moved:
             return
         records: list[tuple[EntryKey, bytes | None]] = [
@@ -89,12 +91,13 @@ class Bookkeeper:
         for entry in moved:
             self._written[entry.lane.key] = entry
 
-    def _is_known(self, entry: LedgerEntry) -> bool:
-        written = self._written.get(entry.lane.key)
-        return written is not None and (written.generation, written.source_next, written.target_next) == (
-            entry.generation,
-            entry.source_next,
-            entry.target_next,
+    def _is_known(self, run: LaneRun) -> bool:
+        written, acked = self._written.get(run.lane.id.key), run.acked
+        return (
+            written is not None
+            and acked is not None
+            and (written.generation, written.source_next, written.target_next)
+            == (acked.generation, run.position(), acked.target_next)
         )
 
     def _outlived(self, ledger: Ledger, entry: LedgerEntry) -> list[EntryKey]:

@@ -25,13 +25,15 @@ from heliograph.wire.fetch_codec import (
     FetchedPartition,
     FetchPartition,
     FetchSettings,
-    FetchTopic,
     decode_fetch,
     encode_fetch,
 )
+from heliograph.wire.fetch_session import FORGOTTEN, FetchSession, TopicKey
 
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
+_JOINING_SECONDS = 0.2
+_JOINING_WAIT_MS = 20
 _SMALLEST_READ = 1 << 20
 _ANY = 1 << 62
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
@@ -115,13 +117,17 @@ class SourceReader:
         self._on_data = on_data
         self._lanes: dict[tuple[str, int], LaneRun] = {}
         self._by_id: dict[tuple[bytes, int], LaneRun] = {}
+        self._keys: dict[LaneRun, tuple[TopicKey, int]] = {}
         self._changed = asyncio.Event()
         self._connection: Connection | None = None
         self._dialling = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._session = FetchSession()
         self._polled: dict[LaneRun, int] = {}
         """The lanes of the request on its way, and from which offset each was asked for."""
         self._interrupted = False
+        self._interrupting: asyncio.TimerHandle | None = None
+        self._joined = 0.0
         self.throttle = Throttle(time.monotonic)
         """The slot's; by itself a reader has no limit."""
 
@@ -132,17 +138,24 @@ class SourceReader:
                 self._connection = await self._client.dial(self._node, self._limits.buffers)
 
     def add(self, run: LaneRun) -> None:
-        self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
-        self._by_id[(uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition)] = run
+        name, topic_id, partition = run.lane.id.topic, uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition
+        key = ((name, topic_id), partition)
+        if key in self._session:
+            self._session.lost()  # the broker said already how far this partition goes, and would not say it again
+        self._lanes[(name, partition)] = run
+        self._by_id[(topic_id, partition)] = run
+        self._keys[run] = key
         self._changed.set()
+        self._joined = time.monotonic()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
-        else:
-            asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
+        elif self._interrupting is None:
+            self._interrupting = asyncio.get_running_loop().call_later(_JOIN_SECONDS, self._interrupt)
 
     def _interrupt(self) -> None:
         """A lane joined while a long poll sleeps that is not for it, or not for where it is now: end that poll, or the lane
-        would wait for its end."""
+        would wait for its end. Polls are short for a while then, because lanes join in swarms."""
+        self._interrupting = None
         connection = self._connection
         asleep = connection is not None and not connection.closed and not connection.is_receiving and self._polled
         answered = all(self._polled.get(run) == run.fetch_offset for run in self._lanes.values())
@@ -153,7 +166,8 @@ class SourceReader:
     def remove(self, run: LaneRun) -> None:
         if self._lanes.get((run.lane.id.topic, run.lane.id.partition)) is run:
             del self._lanes[(run.lane.id.topic, run.lane.id.partition)]
-            del self._by_id[(uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition)]
+            (_, topic_id), partition = self._keys.pop(run)
+            del self._by_id[(topic_id, partition)]
 
     def wake(self) -> None:
         """A lane may want data again."""
@@ -168,6 +182,8 @@ class SourceReader:
         return self._limits.buffers.receive, connection.granted().receive
 
     async def close(self) -> None:
+        if self._interrupting is not None:
+            self._interrupting.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -206,12 +222,33 @@ class SourceReader:
         connection = await self._logged_in()
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
         wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
+        if time.monotonic() - self._joined < _JOINING_SECONDS:
+            wait_ms = min(wait_ms, _JOINING_WAIT_MS)
         if len(allowed) < len(wanting):
             wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
-        version = connection.version(FETCH_API, 13)
-        settings = FetchSettings(wait_ms, self._limits.min_bytes, max_bytes, self._cutter.read_committed)
-        topics = self._request(allowed)
         self._polled = {run: run.fetch_offset for run in wanting}
+        try:
+            await self._poll(connection, allowed, wait_ms, max_bytes)
+        except BaseException:
+            self._session.lost()  # whether the broker took it is not known
+            raise
+        finally:
+            self._polled = {}
+        await asyncio.sleep(0)
+
+    async def _poll(self, connection: Connection, allowed: Mapping[LaneRun, float], wait_ms: int, most: int) -> None:
+        """One request and its answer, handed out."""
+        version = connection.version(FETCH_API, 13)
+        step = self._session.step(self._request(allowed))
+        settings = FetchSettings(
+            wait_ms,
+            self._limits.min_bytes,
+            most,
+            self._cutter.read_committed,
+            session=(step.session_id, step.epoch),
+            forgotten=step.forgotten,
+        )
+        request = encode_fetch(version, connection.next_correlation(), CLIENT_ID, settings, step.topics)
         chunk: list[Chunk] = []
 
         def buffer_for(size: int) -> bytearray:
@@ -220,20 +257,16 @@ class SourceReader:
 
         try:
             async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
-                await connection.send(
-                    [encode_fetch(version, connection.next_correlation(), CLIENT_ID, settings, topics)]
-                )
+                await connection.send([request])
                 await connection.receive_into(buffer_for)
-            self._hand_out(version, chunk[0])
+            await self._hand_out(version, chunk[0])
             self._on_data()
         except TimeoutError as error:
             connection.close()
             raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
         finally:
-            self._polled = {}
             if chunk:
                 chunk[0].release()
-        await asyncio.sleep(0)
 
     async def _logged_in(self) -> Connection:
         await self.warm()
@@ -247,30 +280,33 @@ class SourceReader:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
-    def _request(self, wanting: Mapping[LaneRun, float]) -> list[FetchTopic]:
+    def _request(self, wanting: Mapping[LaneRun, float]) -> dict[tuple[TopicKey, int], FetchPartition]:
         """Each lane with the bytes that its limits allow."""
-        grouped: dict[tuple[str, str], list[FetchPartition]] = {}
+        wanted: dict[tuple[TopicKey, int], FetchPartition] = {}
         # The first partition of a request alone may exceed its limit (KIP-74): rotate, or a large batch starves.
         first = next(iter(wanting))
         if self._lanes.pop((first.lane.id.topic, first.lane.id.partition), None) is first:
             self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
         for run, most in wanting.items():
             assert run.start is not None  # noqa: S101  a lane is added after begin()
-            grouped.setdefault((run.lane.id.topic, run.lane.source_topic_id), []).append(
-                FetchPartition(
-                    run.lane.id.partition,
-                    run.start.source_leader_epoch,
-                    run.fetch_offset,
-                    run.fetch_epoch,
-                    max(1, int(min(self._limits.partition_bytes, most))),
-                )
+            wanted[self._keys[run]] = FetchPartition(
+                run.lane.id.partition,
+                run.start.source_leader_epoch,
+                run.fetch_offset,
+                run.fetch_epoch,
+                max(1, int(min(self._limits.partition_bytes, most))),
             )
-        return [FetchTopic(name, uuid.UUID(tid).bytes, parts) for (name, tid), parts in grouped.items()]
+        return wanted
 
-    def _hand_out(self, version: int, chunk: Chunk) -> None:
+    async def _hand_out(self, version: int, chunk: Chunk) -> None:
         result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
+        if result.error_code in FORGOTTEN:
+            self._session.lost()  # a broker that was started again, or has many readers
+            return
+        self._session.answered(result.session_id)
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
+        await self._cutter.learn(result.partitions, chunk)
         for part in result.partitions:
             run = (
                 self._by_id.get((part.topic, part.partition))

@@ -121,32 +121,44 @@ class Ledger:
         self._writer = TopicWriter(client, LEDGER_TOPIC)
         self._positions: dict[int, int] = {}
         self._lock = asyncio.Lock()
+        self._next: asyncio.Task[LedgerBook] | None = None
+        """The reading that begins when the one under way has ended."""
 
     @property
     def trouble(self) -> str:
         return self._writer.trouble
 
     async def refresh(self) -> LedgerBook:
-        """Read to the end that the leaders have now; waits a little for partitions that have just been made or moved."""
-        for _ in range(_LEADER_LOOKS):
-            try:
-                return await self._refresh()
-            except _NotLed:
-                await asyncio.sleep(_LEADER_SECONDS)
-        return await self._refresh()
+        """Read to the end that the leaders have now; waits a little for partitions that have just been made or moved.
+
+        Thousands of lanes ask at the same moment: whoever asks while one reading is under way shares the next.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._read_on())
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._next)
+
+    async def _read_on(self) -> LedgerBook:
+        async with self._lock:
+            self._next = None  # who asks from now on may want what this reading does not see
+            for _ in range(_LEADER_LOOKS):
+                try:
+                    return await self._refresh()
+                except _NotLed:
+                    await asyncio.sleep(_LEADER_SECONDS)
+            return await self._refresh()
 
     async def _refresh(self) -> LedgerBook:
-        async with self._lock:
-            known = self._writer.topic_id
-            await self._writer.learn()
-            if known and known != self._writer.topic_id:
-                self.book = LedgerBook()
-                self._positions.clear()
-            by_node: dict[int, list[int]] = {}
-            for partition, leader in self._writer.leaders.items():
-                by_node.setdefault(leader.node, []).append(partition)
-            for node, partitions in by_node.items():
-                await self._refresh_node(node, partitions)
+        known = self._writer.topic_id
+        await self._writer.learn()
+        if known and known != self._writer.topic_id:
+            self.book = LedgerBook()
+            self._positions.clear()
+        by_node: dict[int, list[int]] = {}
+        for partition, leader in self._writer.leaders.items():
+            by_node.setdefault(leader.node, []).append(partition)
+        for node, partitions in by_node.items():
+            await self._refresh_node(node, partitions)
         return self.book
 
     async def _refresh_node(self, node: int, partitions: list[int]) -> None:

@@ -180,9 +180,13 @@ class LaneLife:
             raise LaneParked(
                 f"generation {entry.generation} counts another topic of this name: waiting for the next plan"
             )
-        if (entry.rule.isolation == "read_committed") != self.rules.read_committed:
+        if (entry.rule.isolation == "read_committed", entry.rule.without) != (
+            self.rules.read_committed,
+            self.rules.home,
+        ):
+            without = f" without {entry.rule.without}" if entry.rule.without else ""
             raise LaneParked(
-                f"generation {entry.generation} counts by {entry.rule.isolation}, this flow by another rule (P7)"
+                f"generation {entry.generation} counts by {entry.rule.isolation}{without}, this flow by another rule (P7)"
             )
         return entry
 
@@ -302,6 +306,7 @@ class LaneLife:
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", now_ms())
         self.released = True
+        self.slot.ended.append(run.lane.id.key)
 
     def now_ms(self) -> int:
         return now_ms()

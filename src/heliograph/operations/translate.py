@@ -21,7 +21,6 @@ from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
-from heliograph.replication.topic_names import policy_for
 from heliograph.replication.translation import (
     Answer,
     Exact,
@@ -99,7 +98,7 @@ class FlowTranslator:
 
     def __init__(self, flow: FlowSettings) -> None:
         self.flow = flow
-        self._policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
+        self._policy = flow.naming
         self._warm = Warm()
         self._book = LedgerBook()
         self._lanes: dict[LaneId, Translator] = {}
@@ -138,8 +137,7 @@ class FlowTranslator:
         return self._warm.client(self.flow.target)
 
     def remote_of(self, topic: str) -> str:
-        flow = self.flow.flow
-        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
+        return self.flow.remote_name(topic)
 
     def lanes(self) -> list[LaneId]:
         """Every lane of the flow that has a position."""

@@ -20,6 +20,7 @@ from typing import Any
 from heliograph.errors import HeliographError
 from heliograph.kafka.life import LaneLife
 from heliograph.kafka.slot import Slot, SlotPlan, Warm
+from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.generations import decode_entry, encode_entry
 from heliograph.spark import line as words
@@ -89,7 +90,8 @@ class Task:
         self._parent = os.getppid() if parent is None else parent
         self._heard = time.monotonic()
         self._line: Line | None = None
-        self._reported: set[str] = set()
+        self._shown: dict[str, object] = {}
+        """What was last reported of each lane: those that stand still are left out."""
 
     async def run(self) -> dict[str, Any]:
         slot = Slot(self._order.plan, self._warm, self._attempt)
@@ -162,12 +164,12 @@ class Task:
     def _say_released(self, slot: Slot) -> None:
         if self._line is None:
             return
-        for key, life in slot.lives.items():
-            if life.released and key not in self._reported:
-                self._reported.add(key)
-                entry = life.run.entry(0)
-                text = None if entry is None else encode_entry(entry).decode()
-                self._line.send(words.released(key, text, life.run.is_clean()))
+        ended, slot.ended = slot.ended, []
+        for key in ended:
+            life = slot.lives[key]
+            entry = life.run.entry(0)
+            text = None if entry is None else encode_entry(entry).decode()
+            self._line.send(words.released(key, text, life.run.is_clean()))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
@@ -178,18 +180,44 @@ class Task:
                 "throttle": asdict(slot.throttle.take_spending()),
                 "sockets": slot.sockets(),
             }
-            self._line.send(words.report([_row(life, take=True) for life in slot.lives.values()], about))
+            self._line.send(words.report(list(self._news(slot)), about))
+
+    def _news(self, slot: Slot) -> Iterator[dict[str, Any]]:
+        for key, life in slot.lives.items():
+            events, face = life.take_events(), _face(life)
+            if events or self._shown.get(key) != face:
+                self._shown[key] = face
+                yield _row(life) | _taken(life, events)
 
 
 def _entry(text: str) -> LedgerEntry:
     return decode_entry(text.encode())
 
 
-def _row(life: LaneLife, take: bool = False) -> dict[str, Any]:
-    """A lane as the driver sees it; `take` hands over events and latencies, so that each is told once."""
+def _face(life: LaneLife) -> object:
+    """What changes whenever anything of a lane's row does."""
+    run, counts = life.run, life.run.counts
+    moved = (run.position(), run.source_end, run.high_watermark, run.log_start, run.target_next)
+    counted = (counts.records, counts.refused, counts.attaches, counts.foreign)
+    generation = run.acked.generation if run.acked is not None else -1
+    return (run.state, run.reason, generation, life.guard, life.finished, *moved, *counted)
+
+
+def _taken(life: LaneLife, events: list[Event]) -> dict[str, Any]:
+    """Events and latencies, each told once."""
+    run = life.run
+    latencies, run.latency_ms = run.latency_ms, []
+    return {
+        "latency_ms": latencies[:: max(1, len(latencies) // _LATENCIES_PER_REPORT)],
+        "events": [event.as_fields() for event in events],
+    }
+
+
+def _row(life: LaneLife) -> dict[str, Any]:
+    """A lane as the driver sees it."""
     run = life.run
     entry = run.acked
-    row = {
+    return {
         "lane": run.lane.id.key,
         "state": str(run.state),
         "reason": run.reason,
@@ -206,8 +234,3 @@ def _row(life: LaneLife, take: bool = False) -> dict[str, Any]:
         "finished": life.finished,
         "counts": asdict(run.counts),
     }
-    if take:
-        row["latency_ms"] = run.latency_ms[:: max(1, len(run.latency_ms) // _LATENCIES_PER_REPORT)]
-        row["events"] = [event.as_fields() for event in life.take_events()]
-        run.latency_ms = []
-    return row

@@ -1,17 +1,16 @@
 """Fetch, versions 12 (topics by name) and 13 (topics by id): the request, and the response without its records.
 
-Sessionless. Not implemented: fetch sessions, follower fields, versions with replica state or node endpoints (15, 16).
+Not implemented: follower fields, versions with replica state or node endpoints (15, 16).
 Decoding copies no record bytes: each partition says where in the buffer its batches lie. Counterpart: `produce_codec`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
 from heliograph.wire.compact import (
-    EMPTY,
     NO_TAGS,
     UUID_BYTES,
     check_version,
@@ -31,7 +30,7 @@ VERSIONS = range(12, 14)
 
 _BY_TOPIC_ID = 13
 _CONSUMER = -1
-_NO_SESSION = (0, -1)
+NO_SESSION = (0, -1)
 _NO_LOG_START = -1
 _DIVERGING_TAG = 0
 _LEADER_TAG = 1
@@ -42,7 +41,7 @@ _PARTITION = Struct(">iiqiqi")
 _RESPONSE = Struct(">ihi")
 _PARTITION_HEAD = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
-_REPLICA = Struct(">i")
+_NUMBER = Struct(">i")
 _DIVERGING = Struct(">iq")
 _LEADER = Struct(">ii")
 
@@ -74,6 +73,10 @@ class FetchSettings:
     max_bytes: int
     read_committed: bool
     rack: str = ""
+    session: tuple[int, int] = NO_SESSION
+    """Id and epoch (fetch_session.py)."""
+    forgotten: Sequence[FetchTopic] = ()
+    """Partitions that the session is to leave out from now on."""
 
 
 @dataclass(slots=True)
@@ -102,6 +105,8 @@ class FetchResult:
     throttle_ms: int
     error_code: int
     partitions: list[FetchedPartition]
+    session_id: int = 0
+    """0: the broker remembers nothing of it."""
 
 
 def encode_fetch(
@@ -117,7 +122,7 @@ def encode_fetch(
             settings.min_bytes,
             settings.max_bytes,
             int(settings.read_committed),
-            *_NO_SESSION,
+            *settings.session,
         ),
         compact_length(topics),
     ]
@@ -129,9 +134,18 @@ def encode_fetch(
         for wanted in topic.partitions:
             parts += (_encode_partition(wanted), NO_TAGS)
         parts.append(NO_TAGS)
-    parts += (EMPTY, compact_string(settings.rack), NO_TAGS)
+    parts += (*_encode_forgotten(version, settings.forgotten), compact_string(settings.rack), NO_TAGS)
     body = b"".join(parts)
     return _FRAME.pack(len(body)) + body
+
+
+def _encode_forgotten(version: int, topics: Sequence[FetchTopic]) -> Iterator[bytes]:
+    yield compact_length(topics)
+    for topic in topics:
+        yield topic.topic_id if version >= _BY_TOPIC_ID else compact_string(topic.name)
+        yield compact_length(topic.partitions)
+        yield b"".join(_NUMBER.pack(part.partition) for part in topic.partitions)
+        yield NO_TAGS
 
 
 def _encode_partition(wanted: FetchPartition) -> bytes:
@@ -151,7 +165,7 @@ def decode_fetch(version: int, buf: Buffer) -> FetchResult:
     with whole_answer(f"Fetch {version}"):
         correlation_id: int = _FRAME.unpack_from(buf, 0)[0]
         at = skip_tags(buf, 4)
-        throttle_ms, error_code, _ = _RESPONSE.unpack_from(buf, at)
+        throttle_ms, error_code, session_id = _RESPONSE.unpack_from(buf, at)
         topics, at = read_compact_length(buf, at + _RESPONSE.size)
         partitions: list[FetchedPartition] = []
         for _ in range(topics):
@@ -165,7 +179,7 @@ def decode_fetch(version: int, buf: Buffer) -> FetchResult:
                 at = _decode_partition(buf, at, topic, partitions)
             at = skip_tags(buf, at)
         skip_tags(buf, at)
-    return FetchResult(correlation_id, throttle_ms, error_code, partitions)
+    return FetchResult(correlation_id, throttle_ms, error_code, partitions, session_id)
 
 
 def _decode_partition(buf: Buffer, at: int, topic: str | bytes, partitions: list[FetchedPartition]) -> int:
@@ -176,8 +190,8 @@ def _decode_partition(buf: Buffer, at: int, topic: str | bytes, partitions: list
     for _ in range(count):
         aborted.append(_ABORTED.unpack_from(buf, at))
         at = skip_tags(buf, at + _ABORTED.size)
-    preferred_replica = _REPLICA.unpack_from(buf, at)[0]
-    length, start = read_compact_length(buf, at + _REPLICA.size)
+    preferred_replica = _NUMBER.unpack_from(buf, at)[0]
+    length, start = read_compact_length(buf, at + _NUMBER.size)
     end = start + length
     tags, at = read_tags(buf, end)
     diverging, leader = (-1, -1), (-1, -1)

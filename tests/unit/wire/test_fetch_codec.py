@@ -30,7 +30,7 @@ Partition = Topic.PartitionData
 
 def response(version: int, topics: list[Topic], throttle_ms: int = 0, error_code: int = 0) -> bytes:
     """As it comes after the frame size: correlation id 77, no header tags."""
-    message = FetchResponse(throttle_time_ms=throttle_ms, error_code=error_code, session_id=0, responses=topics)
+    message = FetchResponse(throttle_time_ms=throttle_ms, error_code=error_code, session_id=4711, responses=topics)
     return (77).to_bytes(4, "big") + b"\0" + message.encode(version=version)
 
 
@@ -116,7 +116,7 @@ def test_response_gives_every_field_and_the_place_of_the_records(version: int) -
     buffer = bytearray(response(version, topics, throttle_ms=12, error_code=0))
     result = decode_fetch(version, memoryview(buffer))
     names = ("orders", "tøpic") if version == 12 else (ID.bytes, OTHER_ID.bytes)
-    assert (result.correlation_id, result.throttle_ms, result.error_code) == (77, 12, 0)
+    assert (result.correlation_id, result.throttle_ms, result.error_code, result.session_id) == (77, 12, 0, 4711)
     first, empty, last = result.partitions
     assert first == FetchedPartition(
         topic=names[0],
