@@ -6,8 +6,9 @@ import asyncio
 import struct
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from heliograph.client import MirrorClient, RemoteOffset
@@ -200,6 +201,41 @@ def carried(mirror: Mirror) -> Opened:
     opened = mirror.open()
     carry(opened)
     return opened
+
+
+class TurnedClock:
+    """Goes as it is told."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize("refresh", ["true", "false"])
+def test_new_groups_are_looked_for_at_intervals_if_at_all(two_clusters: TwoClusters, unique: str, refresh: str) -> None:
+    mirror, _ = mirrored(two_clusters, unique)
+    mirror.policies = {**_ONE_BROKER, "refresh.groups.interval.seconds": "100", "refresh.groups.enabled": refresh}
+    mirror.make_topic()
+    opened = carried(mirror)
+    commit(mirror.source, f"{unique}-g", {(unique, 0): 0})
+
+    async def groups_of_each_look() -> list[list[str]]:
+        warm, clock = Warm(), TurnedClock()
+        try:
+            positions = GroupPositions(opened.plan.settings, lambda: opened.plan, warm, cast(Clock, clock))
+            found = [await positions.look()]
+            await asyncio.to_thread(commit, mirror.source, f"{unique}-h", {(unique, 0): 0})
+            for seconds in (0, 101):
+                clock.now_s += seconds
+                found.append(await positions.look())
+            return [[place.group for place in look.placed] for look in found]
+        finally:
+            warm.close()
+
+    old, both = [f"{unique}-g"], [f"{unique}-g", f"{unique}-h"]
+    assert asyncio.run(groups_of_each_look()) == [old, old, both if refresh == "true" else old]
 
 
 def test_a_group_that_stands_still_costs_no_reading(two_clusters: TwoClusters, unique: str) -> None:

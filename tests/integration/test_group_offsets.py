@@ -22,7 +22,7 @@ from tests.integration.protocol.harness import Mirror, Opened, carry, with_clien
 from tests.support.clusters import TwoClusters
 from tests.support.groups import Partition, Turns, commit, committed
 from tests.support.guarded import Grant, GuardedCluster
-from tests.support.topics import ends
+from tests.support.topics import delete_records, ends
 from tests.support.writers import Sample, samples, write, write_transactions
 
 PROTOCOLS = ("classic", "consumer")
@@ -92,6 +92,8 @@ def test_offsets_go_forward_and_go_back_only_with_the_group_and_only_ours(
     assert moved(10) == {place: 70}
     assert moved(90) == {place: 90}
     assert moved(80) == {place: 80}, "it is ours again"
+    delete_records(mirror.target, mirror.remote, 0, 85)
+    assert moved(80) == {place: 85}, "an offset that is gone would send its readers to the end"
     write(mirror.source, unique, samples(20, seed=2))
     assert moved(120) == {place: 100}, "as far as it is copied"
     assert turns.standing["summary"] == "1 to be set"
@@ -142,7 +144,7 @@ def test_status_shows_every_group_with_its_reason_and_plan_what_is_pending(
     file.write_text(
         f"{mirror.lines()}{mirror.flow}.topics = {unique}\n"
         "replication.factor = 1\nemit.heartbeats.enabled = false\nheartbeats.replication.enabled = false\n"
-        "emit.checkpoints.enabled = false\nsync.group.offsets.enabled = true\n"
+        "emit.checkpoints.enabled = false\nemit.offset-syncs.enabled = false\nsync.group.offsets.enabled = true\n"
     )
     assert main(["plan", str(file)]) == 0
     pending = f"group {unique}-g: set its offset on the target: {mirror.remote}-0 to 4 (it has no offset there)"

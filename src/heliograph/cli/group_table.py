@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -9,7 +10,16 @@ from heliograph.operations.group_states import FlowGroups
 from heliograph.replication.group_offsets import GroupState
 
 
-def group_table(groups: FlowGroups) -> Table:
+def show_groups(console: Console, groups: FlowGroups) -> None:
+    """The table, and what could not be looked at; a word where there is nothing."""
+    if groups.states:
+        console.print(_table(groups))
+    lines = groups.troubles or ([] if groups.states else ["no group has committed an offset for its topics"])
+    for line in lines:
+        console.print(f"  groups: {line}", highlight=False, markup=False)
+
+
+def _table(groups: FlowGroups) -> Table:
     source, _, target = groups.flow.partition("->")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("group")

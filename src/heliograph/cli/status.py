@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.group_table import group_table
+from heliograph.cli.group_table import show_groups
 from heliograph.cli.words import ago, count, moment
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
@@ -64,39 +64,35 @@ def _groups_json(groups: FlowGroups | None) -> dict[str, Any]:
 def _show(console: Console, flow: FlowStatus, now_ms: int, groups: FlowGroups | None = None) -> None:
     """Lanes, or groups if these were asked for; then what the jobs say, and the newest events."""
     console.print(headline(flow, now_ms), highlight=False, markup=False)
-    if groups is not None and groups.states:
-        console.print(group_table(groups))
-    elif groups is None and flow.lanes:
-        console.print(_table(flow.lanes, now_ms))
-    for line in [*_about_groups(groups), *_about_offsets(flow), *_about_jobs(flow, now_ms), *_about_events(flow)]:
-        console.print(f"  {line}", highlight=False, markup=False)
+    if groups is not None:
+        show_groups(console, groups)
+    elif flow.lanes:
+        _show_lanes(console, flow.lanes, now_ms)
+    for line in (*_job_lines(flow, now_ms), *_event_lines(flow)):
+        console.print(line, highlight=False, markup=False)
 
 
-def _about_groups(groups: FlowGroups | None) -> list[str]:
-    if groups is None:
-        return []
-    nothing = [] if groups.states else ["no group has committed an offset for its topics"]
-    return [f"groups: {trouble}" for trouble in groups.troubles or nothing]
+def _show_lanes(console: Console, lanes: tuple[LaneStatus, ...], now_ms: int) -> None:
+    console.print(_table(lanes, now_ms))
+    for lane in lanes:
+        if lane.align and lane.differs_since >= 0:
+            about = (
+                f"  {lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
+            )
+            console.print(about, highlight=False, markup=False)
 
 
-def _about_offsets(flow: FlowStatus) -> list[str]:
-    return [
-        f"{lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
-        for lane in flow.lanes
-        if lane.align and lane.differs_since >= 0
-    ]
-
-
-def _about_jobs(flow: FlowStatus, now_ms: int) -> Iterator[str]:
+def _job_lines(flow: FlowStatus, now_ms: int) -> Iterator[str]:
     for job in flow.jobs:
         if job.get("summary"):
-            yield f"{job['name']}: {job['summary']}"
+            yield f"  {job['name']}: {job['summary']}"
         if job["trouble"]:
-            yield f"{job['name']}: trouble for {ago(now_ms, job['trouble_since_ms'])}: {job['trouble']}"
+            yield f"  {job['name']}: trouble for {ago(now_ms, job['trouble_since_ms'])}: {job['trouble']}"
 
 
-def _about_events(flow: FlowStatus) -> list[str]:
-    return [f"{moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}" for event in flow.events]
+def _event_lines(flow: FlowStatus) -> Iterator[str]:
+    for event in flow.events:
+        yield f"  {moment(event.time_ms)} {event.kind} {event.subject}: {event.reason}"
 
 
 def headline(flow: FlowStatus, now_ms: int) -> str:

@@ -16,13 +16,13 @@ from heliograph.control.planner import FlowPlan
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import Partition
 from heliograph.kafka.consumer_groups import Commits, Committed, ConsumerGroups, ListedGroup, list_groups
-from heliograph.kafka.log_ends import End, ends_of
+from heliograph.kafka.log_ends import End, ends_of, starts_of
 from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import Lane, LaneId, LedgerEntry
 from heliograph.replication.generations import LedgerBook
-from heliograph.replication.group_positions import NoPair, Pair, Placed, pair_of, pair_without_reading
+from heliograph.replication.group_positions import NoPair, Pair, Placed, not_before, pair_of, pair_without_reading
 from heliograph.replication.translation import Point
 
 _MISSING = {3, 100}
@@ -98,7 +98,8 @@ class GroupPositions:
         book = await self._book()
         entries = {lane.id: entry for _, lane, _, _ in spots if (entry := book.latest(lane.id)) is not None}
         pairs = await self._pairs({(lane, at.offset) for _, lane, at, _ in spots}, entries, troubles)
-        return [_place(spot, pairs, entries) for spot in spots], troubles
+        starts = await starts_of(self._target, {(lane.remote_topic, lane.id.partition) for _, lane, _, _ in spots})
+        return [_place(spot, pairs, entries, starts) for spot in spots], troubles
 
     async def _book(self) -> LedgerBook:
         try:
@@ -187,7 +188,7 @@ def _spots(lanes: Mapping[Partition, Lane], commits: Commits, is_share: bool) ->
                 yield group, lanes[place], committed, is_share
 
 
-def _place(spot: Spot, pairs: Pairs, entries: Entries) -> Placed:
+def _place(spot: Spot, pairs: Pairs, entries: Entries, starts: Mapping[Partition, int]) -> Placed:
     group, lane, committed, is_share = spot
     entry = entries.get(lane.id)
     return Placed(
@@ -197,7 +198,7 @@ def _place(spot: Spot, pairs: Pairs, entries: Entries) -> Placed:
         partition=lane.id.partition,
         committed=committed.offset,
         metadata=committed.metadata,
-        pair=pairs[lane, committed.offset],
+        pair=not_before(pairs[lane, committed.offset], starts.get((lane.remote_topic, lane.id.partition), 0)),
         reach=entry.target_next if entry is not None else 0,
         is_share=is_share,
     )

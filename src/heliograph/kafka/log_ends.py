@@ -6,7 +6,7 @@ What is wrong with a partition is a sentence of its own, so that the others can 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from heliograph.errors import SetupError
@@ -59,6 +59,21 @@ async def ends_of(client: ClusterClient, wanted: Mapping[Partition, str]) -> dic
                 continue
             log = Log(place[0], views[place[0]].topic_id, place[1], node)
             found[place] = End(client, log, starts[place], ends[place])
+    return found
+
+
+async def starts_of(client: ClusterClient, wanted: Iterable[Partition]) -> dict[Partition, int]:
+    """Where partitions begin; those that cannot be asked about now are left out."""
+    places = set(wanted)
+    views = await client.metadata(topic for topic, _ in places) if places else {}
+    led: dict[int, list[Partition]] = {}
+    for topic, partition in places:
+        leader = views[topic].leaders.get(partition)
+        if leader is not None and leader.node >= 0:
+            led.setdefault(leader.node, []).append((topic, partition))
+    found: dict[Partition, int] = {}
+    for node, here in led.items():
+        found |= await client.offsets(node, here, EARLIEST)
     return found
 
 

@@ -101,7 +101,7 @@ def _why(pair: Pair, last: Pair | None, reach: int) -> str:
     if pair.upstream < last.upstream:
         return "the group went back"
     if pair.downstream > last.downstream:
-        return "the group read on"
+        return "the group read on" if pair.upstream > last.upstream else "it lies further on now"
     if last.downstream > reach and pair.downstream != last.downstream:
         return f"the last one, at {last.downstream}, lies beyond what is copied"
     return ""

@@ -7,7 +7,7 @@ nothing; as soon as it is copied the pair is that of the group's own offset.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.openings import is_another
@@ -70,3 +70,10 @@ def pair_without_reading(lane: Lane, offset: int, entry: LedgerEntry | None) -> 
     if offset == entry.source_next:
         return Pair(offset, entry.target_next)
     return None
+
+
+def not_before(pair: Pair | NoPair, start: int) -> Pair | NoPair:
+    """Where the remote partition begins behind the pair, a reader goes on at its start: an offset that is gone would send it
+    wherever its auto.offset.reset says, by default to the end.
+    """
+    return replace(pair, downstream=start) if isinstance(pair, Pair) and pair.downstream < start else pair

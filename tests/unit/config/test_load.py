@@ -797,6 +797,21 @@ def test_topics_are_deleted_only_where_it_is_asked_for() -> None:
     assert (settings.sync_deletes, settings.deletes_grace_s) == (True, 60)
 
 
+def test_groups_are_chosen_and_looked_after_as_the_file_says() -> None:
+    settings = flow(
+        "groups = billing, report-.*",
+        "groups.exclude =",
+        "refresh.groups.enabled = false",
+        "A->B.refresh.groups.interval.seconds = 5",
+        "emit.checkpoints.enabled = false",
+        "emit.checkpoints.interval.seconds = 6",
+        "checkpoints.topic.replication.factor = -1",
+        "sync.group.offsets.enabled = true",
+        "sync.group.offsets.interval.seconds = 7",
+    )
+    assert settings.jobs.groups == GroupSettings(("billing", "report-.*"), (), False, 5, False, 6, -1, True, 7)
+
+
 def test_offset_syncs_have_mirrormaker_2s_options() -> None:
     assert flow().jobs.offset_syncs == SyncSettings(on_source=True, lag_max=100, flush_ms=60_000, replication_factor=3)
     assert flow(

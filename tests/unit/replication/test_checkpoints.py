@@ -30,6 +30,7 @@ def test_the_first_one_is_written() -> None:
 def test_a_group_that_read_on_has_a_new_one_and_one_that_stands_still_has_not() -> None:
     assert reasons(Pair(110, 95), Pair(100, 90)) == ["the group read on"]
     assert reasons(Pair(100, 90), Pair(100, 90)) == []
+    assert reasons(Pair(100, 91), Pair(100, 90)) == ["it lies further on now"]
 
 
 def test_a_restart_never_goes_back_but_a_group_that_goes_back_does() -> None:

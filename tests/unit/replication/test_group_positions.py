@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heliograph.model.lanes import Lane
-from heliograph.replication.group_positions import NoPair, Pair, pair_of, pair_without_reading
+from heliograph.replication.group_positions import NoPair, Pair, not_before, pair_of, pair_without_reading
 from heliograph.replication.translation import Answer, Exact, Gone, NeverCopied, NotKnown, NotYetCopied, Point
 from tests.support.entries import FRESH
 
@@ -30,6 +30,12 @@ LANE = Lane(ENTRY.lane, "A", "B", "A.orders", "1", "2")
 )
 def test_every_answer_is_a_pair_or_a_reason(answer: Answer, pair: Pair | NoPair) -> None:
     assert pair_of(answer, 50, Point(100, 80)) == pair
+
+
+def test_what_the_target_has_deleted_is_passed_over() -> None:
+    assert not_before(Pair(50, 40, 3), 41) == Pair(50, 41, 3)
+    assert not_before(Pair(50, 40), 40) == Pair(50, 40)
+    assert not_before(NoPair("why"), 40) == NoPair("why")
 
 
 def test_at_the_lanes_position_nothing_has_to_be_read() -> None:
