@@ -164,3 +164,5 @@ def _accounts_close(file: Path, flow: str, topic: str) -> None:
     place = ("--flow", flow, "--topic", topic, "--partition", "0", "--offset")
     answers = [command("translate", str(file), *place, str(offset)).out for offset in (0, 5)]
     assert all(answers)
+    group = command("translate", str(file), "--flow", flow, "--group", "any")
+    assert group.code != 0 and "each has the records in another order" in group.err

@@ -7,13 +7,15 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
 from heliograph.control.jobs import Job, JobRunner
+from heliograph.control.offset_syncs import OffsetSyncJob
+from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
@@ -46,11 +48,13 @@ class Emitting:
         self.warm = Warm()
         self.events: list[Event] = []
         self._runner = JobRunner(opened.plan.name, lambda: True, self.events.append, Clock())
-        self._ground = Ground(settings, lambda: opened.plan, self.warm, Clock(), lambda: None, self.events.append)
+        none = cast(FlowPlanner, None)  # the job asks for the plan, not for a new one
+        tell = self.events.append
+        self._ground = Ground(settings, lambda: opened.plan, none, self.warm, Clock(), lambda: None, tell)
         self._job: Job[Any] = self._made()
 
     def _made(self) -> Job[Any]:
-        [job] = lasting_jobs(self._ground)
+        [job] = [job for job in lasting_jobs(self._ground) if isinstance(job, OffsetSyncJob)]
         return job
 
     def anew(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from heliograph.config.both_ways import NO_GROUPS, shares_topics
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import ClusterClient, Partition
@@ -155,6 +156,8 @@ class FlowTranslator:
         self, group: str, topic: str | None = None, partition: int | None = None, reverse: bool = False
     ) -> list[Translated]:
         """What a group committed on the source (`reverse`: on the target) for the flow's lanes."""
+        if shares_topics(self.flow):
+            raise SetupError(f"{self.flow.flow.name}: there is no place where group '{group}' could go on: {NO_GROUPS}")
         lanes = [lane for lane in self.lanes() if topic in (None, lane.topic, self.remote_of(lane.topic))]
         lanes = [lane for lane in lanes if partition in (None, lane.partition)]
         if topic is not None and not lanes:

@@ -578,6 +578,11 @@ def test_what_cannot_be_of_flows_in_both_directions_is_warned_of() -> None:
     assert warning.endswith(
         "B->A.sync.topic.configs.enabled has no effect: A->B keeps names too, and the configs of both go its way"
     )
+    groups = load(BASE + IDENTITY + "B->A.enabled = true\nA->B.sync.group.offsets.enabled = true", "x")
+    assert "has no effect on A->B: both clusters write these topics" in groups.warnings[0]
+    assert not any(flow.jobs.groups.sync or flow.jobs.groups.checkpoints for flow in groups.flows)
+    full = load(BASE + IDENTITY + "B->A.enabled = true\nsync.topic.acls.scope = full", "x")
+    assert [flow.jobs.sync_acls for flow in full.flows] == [True, False]
     (first, second) = load(BASE + IDENTITY + "B->A.enabled = true\nsync.topic.deletes.enabled = true", "x").warnings
     assert first.endswith("sync.topic.deletes.enabled has no effect on A->B: B->A makes the topic again")
     assert "no effect on B->A" in second
