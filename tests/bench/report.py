@@ -176,12 +176,18 @@ def _many_lanes(rest: Result) -> str:
     following = next(job["count"] for job in rest["jobs"] if "count" in job)
     jobs = [job for job in rest["jobs"] if "count" not in job]
     lines = [
-        f"{rest['topics']:,} topics, {rest['lanes']:,} lanes, {rest['groups']:,} groups on one broker pair, commit {rest['commit']}"
-        f"{changed}, load before the start {rest['machine']['load']:.1f}",
-        f"from the start of the process until every lane has copied its record: {number(rest['copied_seconds'])} s, "
-        f"{number(rest['copied_cpu_seconds'])} CPU seconds",
-        f"at rest, with all jobs and epochs: {number(rest['rest_cpu_percent'])} % of one core (aim: below 10 %), "
-        f"{number(rest['rest_pss_mb'])} MB; {following:,} lanes follow",
+        (
+            f"{rest['topics']:,} topics, {rest['lanes']:,} lanes, {rest['groups']:,} groups on one broker pair, commit {rest['commit']}"
+            f"{changed}, load before the start {rest['machine']['load']:.1f}"
+        ),
+        (
+            f"from the start of the process until every lane has copied its record: {number(rest['copied_seconds'])} s, "
+            f"{number(rest['copied_cpu_seconds'])} CPU seconds"
+        ),
+        (
+            f"at rest, with all jobs and epochs: {number(rest['rest_cpu_percent'])} % of one core (aim: below 10 %), "
+            f"{number(rest['rest_pss_mb'])} MB; {following:,} lanes follow"
+        ),
         "last turn of each job: " + ", ".join(f"{job['name']} {job['took_ms']:,} ms" for job in jobs),
         *(f"{job['name']}: {job['trouble']}" for job in jobs if job["trouble"]),
     ]
