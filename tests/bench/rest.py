@@ -55,9 +55,7 @@ def _arguments() -> argparse.Namespace:
 
 def _measure(directory: Path, topics: int, groups: int, seconds: float) -> dict[str, Any]:
     commit, changed = facts.commit()
-    # Small index files: a broker maps two of them for each partition.
-    settings = {"log.index.size.max.bytes": "65536"}
-    pair = [EmbeddedCluster(name, directory, config=settings, jvm=Jvm(heap="1g")) for name in ("A", "B")]
+    pair = [EmbeddedCluster(name, directory, jvm=Jvm(heap="1g")) for name in ("A", "B")]
     names = [f"topic-{number:04d}" for number in range(topics)]
     try:
         start_many(pair)
