@@ -13,7 +13,7 @@ from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.errors import BrokersUnsupported, ConfigError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.connections import Buffers
-from heliograph.kafka.fetch import ReadLimits
+from heliograph.kafka.memory import ReadLimits
 from heliograph.kafka.slot import FlowRules
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic

@@ -11,13 +11,13 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import CLIENT_ID, DEFAULT_BUFFERS, Buffers, Connection
+from heliograph.kafka.connections import CLIENT_ID, Connection
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.lane import Chunk, Failure, LaneRun
+from heliograph.kafka.memory import Memory, ReadLimits
 from heliograph.kafka.ranges import FETCH_API
 from heliograph.replication.throttle import Throttle
 from heliograph.wire.error_codes import describe
@@ -28,73 +28,14 @@ from heliograph.wire.fetch_codec import (
     decode_fetch,
     encode_fetch,
 )
-from heliograph.wire.fetch_session import FORGOTTEN, FetchSession, TopicKey
+from heliograph.wire.fetch_session import FORGOTTEN, FetchSession, SessionStep, TopicKey
 
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
 _JOINING_SECONDS = 0.2
 _JOINING_WAIT_MS = 20
-_SMALLEST_READ = 1 << 20
 _ANY = 1 << 62
 _MOVED = {3, 5, 6, 9, 74, 75, 78}
-
-
-@dataclass(frozen=True)
-class ReadLimits:
-    """How much one read may bring."""
-
-    max_bytes: int = 8 << 20
-    partition_bytes: int = 1 << 20
-    max_wait_ms: int = 250
-    min_bytes: int = 1
-    lane_bytes: int = 8 << 20
-    """A lane with more than this on its way to the target is not read further."""
-    buffers: Buffers = DEFAULT_BUFFERS
-
-
-class Memory:
-    """The buffers of one slot: bounded in sum, reused because fresh pages cost more than the copy."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._out = 0
-        self._free: list[bytearray] = []
-        self._freed = asyncio.Event()
-        self.readers = 1
-        self.peak = 0
-
-    def share(self, bytes_wanted: int) -> int:
-        """What one read may bring so that all readers together fit into half of it: they may all be answered at once."""
-        return max(_SMALLEST_READ, min(bytes_wanted, self._limit // (2 * self.readers)))
-
-    async def room(self, bytes_wanted: int) -> None:
-        """Wait until every reader may be answered with this size; one always may when nothing is out."""
-        while self._out and self._out + bytes_wanted * self.readers > self._limit:
-            self._freed.clear()
-            await self._freed.wait()
-
-    def take(self, size: int) -> Chunk:
-        for index, buffer in enumerate(self._free):
-            if len(buffer) >= size:
-                del self._free[index]
-                break
-        else:
-            buffer = bytearray(max(size, 1 << 16))
-        self._out += len(buffer)
-        self.peak = max(self.peak, self._out)
-        self._trim()
-        return Chunk(buffer, size, self._give_back)
-
-    def _give_back(self, chunk: Chunk) -> None:
-        self._out -= len(chunk.buffer)
-        self._free.append(chunk.buffer)
-        self._trim()
-        self._freed.set()
-
-    def _trim(self) -> None:
-        """What is kept for later counts too."""
-        while self._free and self._out + sum(map(len, self._free)) > self._limit:
-            self._free.pop(0)
 
 
 class SourceReader:
@@ -125,6 +66,12 @@ class SourceReader:
         self._session = FetchSession()
         self._polled: dict[LaneRun, int] = {}
         """The lanes of the request on its way, and from which offset each was asked for."""
+        self._quiet: tuple[dict[LaneRun, int], int] | None = None
+        """The lanes that were asked for and the bytes that may come, after a request that nothing came of."""
+        self._comings = 0
+        """How often a lane joined or left."""
+        self._parts: dict[LaneRun, FetchPartition] = {}
+        """What was last asked for of each lane."""
         self._interrupted = False
         self._interrupting: asyncio.TimerHandle | None = None
         self._joined = 0.0
@@ -145,7 +92,9 @@ class SourceReader:
         self._lanes[(name, partition)] = run
         self._by_id[(topic_id, partition)] = run
         self._keys[run] = key
-        self._changed.set()
+        self._parts.pop(run, None)
+        self._came_or_went()
+        self.wake()
         self._joined = time.monotonic()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
@@ -168,6 +117,12 @@ class SourceReader:
             del self._lanes[(run.lane.id.topic, run.lane.id.partition)]
             (_, topic_id), partition = self._keys.pop(run)
             del self._by_id[(topic_id, partition)]
+            self._parts.pop(run, None)
+            self._came_or_went()
+
+    def _came_or_went(self) -> None:
+        self._comings += 1
+        self._quiet = None
 
     def wake(self) -> None:
         """A lane may want data again."""
@@ -205,6 +160,8 @@ class SourceReader:
                 return
 
     async def _read_once(self) -> None:
+        if await self._poll_again():
+            return
         self._changed.clear()
         wanting = [run for run in self._lanes.values() if run.wants_data(self._limits.lane_bytes)]
         if not wanting:
@@ -226,20 +183,43 @@ class SourceReader:
             wait_ms = min(wait_ms, _JOINING_WAIT_MS)
         if len(allowed) < len(wanting):
             wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
-        self._polled = {run: run.fetch_offset for run in wanting}
+        polled, comings = {run: run.fetch_offset for run in wanting}, self._comings
+        moved = await self._poll(connection, polled, self._session.step(self._request(allowed)), (wait_ms, max_bytes))
+        # A full wait means that no lane was left out.
+        still = wait_ms == self._limits.max_wait_ms and not moved and comings == self._comings
+        self._quiet = (polled, max_bytes) if still else None
+        await asyncio.sleep(0)
+
+    async def _poll_again(self) -> bool:
+        """The last request once more, while nothing has come of it and no lane joined or left: what the broker remembers is
+        what is wanted, however many lanes that are. False: look at every lane."""
+        step = self._session.same()
+        if self._quiet is None or step is None or self.throttle.has_limits:
+            return False
+        polled, max_bytes = self._quiet
+        await self._memory.room(max_bytes)
+        connection = await self._logged_in()
+        if self._quiet is None:
+            return False
+        if await self._poll(connection, polled, step, (self._limits.max_wait_ms, max_bytes)):
+            self._quiet = None
+        return True
+
+    async def _poll(
+        self, connection: Connection, polled: dict[LaneRun, int], step: SessionStep, most: tuple[int, int]
+    ) -> bool:
+        """One request and its answer, handed out: at most so many ms and bytes. Whether anything came of it."""
+        self._polled = polled
         try:
-            await self._poll(connection, allowed, wait_ms, max_bytes)
+            return await self._exchange(connection, step, *most)
         except BaseException:
             self._session.lost()  # whether the broker took it is not known
             raise
         finally:
             self._polled = {}
-        await asyncio.sleep(0)
 
-    async def _poll(self, connection: Connection, allowed: Mapping[LaneRun, float], wait_ms: int, most: int) -> None:
-        """One request and its answer, handed out."""
+    async def _exchange(self, connection: Connection, step: SessionStep, wait_ms: int, most: int) -> bool:
         version = connection.version(FETCH_API, 13)
-        step = self._session.step(self._request(allowed))
         settings = FetchSettings(
             wait_ms,
             self._limits.min_bytes,
@@ -259,8 +239,10 @@ class SourceReader:
             async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
                 await connection.send([request])
                 await connection.receive_into(buffer_for)
-            await self._hand_out(version, chunk[0])
-            self._on_data()
+            moved = await self._hand_out(version, chunk[0])
+            if moved:
+                self._on_data()
+            return moved
         except TimeoutError as error:
             connection.close()
             raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
@@ -288,21 +270,26 @@ class SourceReader:
         if self._lanes.pop((first.lane.id.topic, first.lane.id.partition), None) is first:
             self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
         for run, most in wanting.items():
-            assert run.start is not None  # noqa: S101  a lane is added after begin()
-            wanted[self._keys[run]] = FetchPartition(
-                run.lane.id.partition,
-                run.start.source_leader_epoch,
+            part = self._parts.get(run)
+            size = self._limits.partition_bytes if most >= self._limits.partition_bytes else max(1, int(most))
+            if part is None or (part.offset, part.last_fetched_epoch, part.max_bytes) != (
                 run.fetch_offset,
                 run.fetch_epoch,
-                max(1, int(min(self._limits.partition_bytes, most))),
-            )
+                size,
+            ):
+                assert run.start is not None  # noqa: S101  a lane is added after begin()
+                epoch = run.start.source_leader_epoch
+                part = FetchPartition(run.lane.id.partition, epoch, run.fetch_offset, run.fetch_epoch, size)
+                self._parts[run] = part
+            wanted[self._keys[run]] = part
         return wanted
 
-    async def _hand_out(self, version: int, chunk: Chunk) -> None:
+    async def _hand_out(self, version: int, chunk: Chunk) -> bool:
+        """Whether a lane got records, or failed."""
         result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
         if result.error_code in FORGOTTEN:
             self._session.lost()  # a broker that was started again, or has many readers
-            return
+            return True
         self._session.answered(result.session_id)
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
@@ -317,6 +304,7 @@ class SourceReader:
             # taking it would pass over the records between.
             if run is not None and run.wants_data(_ANY) and self._polled.get(run) == run.fetch_offset:
                 self._take(run, part, chunk)
+        return any(part.error_code or part.end > part.start or part.diverging_epoch >= 0 for part in result.partitions)
 
     def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
         if part.error_code or part.diverging_epoch >= 0:

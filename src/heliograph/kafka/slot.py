@@ -20,11 +20,12 @@ from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient, TopicView
 from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
 from heliograph.kafka.cutting import Cutter
-from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
+from heliograph.kafka.fetch import SourceReader
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import LaneLife, now_ms
+from heliograph.kafka.memory import Memory, ReadLimits
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry

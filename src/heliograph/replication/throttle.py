@@ -79,6 +79,10 @@ class Throttle:
             else:
                 self._buckets[key] = Bucket(rate, now)
 
+    @property
+    def has_limits(self) -> bool:
+        return bool(self._buckets)
+
     def allowance(self, lane: LaneId) -> float:
         """Bytes of this lane that may pass now; infinite without a limit, 0 when it is held back."""
         now = self._clock()

@@ -46,12 +46,16 @@ class FetchSession:
             self._known = dict(wanted)
             return SessionStep(self._id, _FIRST, _by_topic(wanted.items()), [])
         known = self._known
-        changed = [(key, part) for key, part in wanted.items() if known.get(key) != part]
+        changed = [(key, part) for key, part in wanted.items() if (was := known.get(key)) is not part and was != part]
         gone = [(key, part) for key, part in known.items() if key not in wanted]
         for key, _ in gone:
             del known[key]
         known.update(changed)
         return SessionStep(self._id, self._epoch, _by_topic(changed), _by_topic(gone))
+
+    def same(self) -> SessionStep | None:
+        """A request for what the broker remembers already; None where it may remember something else, or nothing."""
+        return None if self._epoch == _FIRST else SessionStep(self._id, self._epoch, [], [])
 
     def answered(self, session_id: int) -> None:
         """The broker took the step; with id 0 it has no room for a session, and the next request is full too."""
