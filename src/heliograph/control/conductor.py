@@ -130,10 +130,10 @@ class Conductor:
         owner = self.owners[key]
         owner.holder, owner.waiting, owner.told = task, None, standing
 
-    def _standing(self, key: str) -> tuple[bool, bool]:
+    def _standing(self, key: str, held: bool | None = None) -> tuple[bool, bool]:
         """Is the flow held by this run; is the last attempt at the lane known dead besides."""
         lost_at = self.owners[key].lost_at
-        held = self._is_held(key)
+        held = self._is_held(key) if held is None else held
         return held, held and (lost_at is None or self._clock() - lost_at >= self._takeover_wait_s)
 
     def _released(self, task: TaskEnd, key: str, entry: str | None, clean: bool) -> None:
@@ -174,8 +174,9 @@ class Conductor:
         for task in list(self.tasks):
             task.line.send(words.ping())
         now = self._clock()
+        held = {flow: self._is_held(f"{flow}/") for flow in {key.split("/", 1)[0] for key in self.owners}}
         for key, owner in self.owners.items():
-            standing = self._standing(key)
+            standing = self._standing(key, held[key.split("/", 1)[0]])
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
                 owner.lost_at = None if standing[1] else owner.lost_at

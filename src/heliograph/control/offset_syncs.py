@@ -29,6 +29,7 @@ from heliograph.replication.offset_syncs import (
 from heliograph.wire.mm2 import OffsetSync, encode_offset_sync
 
 _MISSING = {3, 100}
+_LANES_A_SECOND = 1000
 _LOOK_SECONDS = 1.0
 """As often as positions are written to the ledger."""
 _AT_ONCE = 1_000
@@ -70,7 +71,9 @@ class OffsetSyncJob:
 
     @property
     def interval_s(self) -> float:
-        return _LOOK_SECONDS
+        """A second for every thousand lanes."""
+        plan = self._plan()
+        return max(_LOOK_SECONDS, len(plan.lanes) / _LANES_A_SECOND if plan is not None else 0.0)
 
     async def look(self) -> Found[SyncAction]:
         actions: list[SyncAction] = []
