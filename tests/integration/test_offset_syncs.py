@@ -7,13 +7,15 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
+from heliograph.config.flows import GroupSettings
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
 from heliograph.control.jobs import Job, JobRunner
+from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
@@ -41,12 +43,15 @@ class Emitting:
     """The job of an opened flow, as a run makes it, without Spark. `anew`: as a run that begins now."""
 
     def __init__(self, opened: Opened, wanted: SyncSettings) -> None:
-        jobs = replace(opened.plan.settings.jobs, offset_syncs=wanted, heartbeats=())
+        alone = GroupSettings(checkpoints=False)
+        jobs = replace(opened.plan.settings.jobs, offset_syncs=wanted, heartbeats=(), groups=alone)
         settings = replace(opened.plan.settings, jobs=jobs)
         self.warm = Warm()
         self.events: list[Event] = []
         self._runner = JobRunner(opened.plan.name, lambda: True, self.events.append, Clock())
-        self._ground = Ground(settings, lambda: opened.plan, self.warm, Clock(), lambda: None, self.events.append)
+        nobody = cast(FlowPlanner, None)  # this job plans nothing
+        told = self.events.append
+        self._ground = Ground(settings, lambda: opened.plan, nobody, self.warm, Clock(), lambda: None, told)
         self._job: Job[Any] = self._made()
 
     def _made(self) -> Job[Any]:
