@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from heliograph.control.status import LaneStatus, read_status
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.slot import wall_ms
+from heliograph.kafka.slot import now_ms
 from heliograph.model.lanes import Identity
 from heliograph.wire.filler import MOST, filler_batch
 from tests.integration.protocol.harness import Attempt, Mirror, Opened, _produce, carry, with_client
@@ -31,7 +31,7 @@ def fill(bootstrap: str, topic: str, offsets: int) -> None:
 
     async def all_of_it(client: ClusterClient) -> None:
         for first in range(0, offsets, MOST):
-            batch = filler_batch(min(MOST, offsets - first), NOBODY, -1, wall_ms())
+            batch = filler_batch(min(MOST, offsets - first), NOBODY, -1, now_ms())
             assert (await _produce(client, topic, batch)).base_offset == first
 
     with_client(bootstrap, all_of_it)
@@ -52,7 +52,7 @@ def contents(bootstrap: str, topic: str) -> dict[int, tuple[Any, ...]]:
 
 
 def lane_status(opened: Opened) -> LaneStatus:
-    [flow] = asyncio.run(read_status((opened.plan.settings,), wall_ms()))
+    [flow] = asyncio.run(read_status((opened.plan.settings,), now_ms()))
     [lane] = flow.lanes
     return lane
 
@@ -204,9 +204,9 @@ def test_a_second_writer_of_filler_cannot_write_it_twice(aligned: Mirror) -> Non
     named = (identity.producer_id, identity.producer_epoch)
 
     async def race(client: ClusterClient) -> list[tuple[int, int]]:
-        first = await _produce(client, aligned.remote, filler_batch(500, named, 0, wall_ms()))
-        repeated = await _produce(client, aligned.remote, filler_batch(500, named, 0, wall_ms()))
-        further = await _produce(client, aligned.remote, filler_batch(500, named, 700, wall_ms()))
+        first = await _produce(client, aligned.remote, filler_batch(500, named, 0, now_ms()))
+        repeated = await _produce(client, aligned.remote, filler_batch(500, named, 0, now_ms()))
+        further = await _produce(client, aligned.remote, filler_batch(500, named, 700, now_ms()))
         return [(answer.error_code, answer.base_offset) for answer in (first, repeated, further)]
 
     assert with_client(aligned.target, race) == [(0, 0), (0, 0), (45, -1)]
