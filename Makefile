@@ -68,7 +68,8 @@ demo: java setup jars
 bench: java setup jars
 	@mkdir -p build
 	@$(BIN)/python -m tests.bench
-	@$(BIN)/python -m tests.bench.report build/bench.json > docs/benchmarks.md
+	@$(BIN)/python -m tests.bench.rest
+	@$(BIN)/python -m tests.bench.report build/bench.json build/rest.json > docs/benchmarks.md
 
 wheel: setup
 	@rm -rf dist

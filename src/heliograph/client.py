@@ -20,7 +20,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.own_topics import read_topic
 from heliograph.operations.translate import FlowTranslator, Translated
 from heliograph.replication import upstream
-from heliograph.replication.topic_names import ReplicationPolicy, policy_for
+from heliograph.replication.topic_names import ReplicationPolicy
 from heliograph.wire.mm2 import decode_checkpoint
 
 __all__ = ["MirrorClient", "RemoteOffset", "Translated"]
@@ -103,10 +103,7 @@ class MirrorClient:
         return self._flows[alias]
 
     def _policies(self) -> list[ReplicationPolicy]:
-        return [
-            policy_for(flow.policy, alias, flow.separator, flow.internal_separator_enabled)
-            for alias, flow in self._flows.items()
-        ]
+        return [flow.naming for flow in self._flows.values()]
 
     def _topics(self) -> list[str]:
         with ClusterAdmin(next(iter(self._flows.values())).target_admin) as admin:

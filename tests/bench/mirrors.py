@@ -98,6 +98,7 @@ def _common(alias: str, lab: Lab, topic: str) -> dict[str, str]:
         "replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
     }
 
 

@@ -28,6 +28,7 @@ from tests.support.footprint import OWN_TOPICS, PARTITIONS, RECORDS, Footprint, 
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirror import run_to_the_end, word
 from tests.support.topics import ANSWER_SECONDS, ends
+from tests.support.waiting import wait_until
 
 COMPARISON = [Grant("group", "heliograph-comparison", "READ")]
 """Not Heliograph's need: the client that compares wants it."""
@@ -303,7 +304,7 @@ def test_forgetting_needs_nothing_but_its_own_topics_and_says_which_right_it_lac
         assert "topic __heliograph-ledger (this needs DELETE on the topic)" in said
         assert set(OWN_TOPICS) <= footprint.topics()
         assert forgotten(footprint, other) == ""
-        assert not set(OWN_TOPICS) & footprint.topics()
+        wait_until(lambda: not set(OWN_TOPICS) & footprint.topics(), "its own topics are gone from the metadata")
     finally:
         for need in elsewhere:
             footprint.cluster_of(need).grant(*footprint.grants_of(need))

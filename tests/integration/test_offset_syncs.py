@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
-from heliograph.config.flows import GroupSettings
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
 from heliograph.control.jobs import Job, JobRunner
+from heliograph.control.offset_syncs import OffsetSyncJob
 from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
@@ -43,19 +43,18 @@ class Emitting:
     """The job of an opened flow, as a run makes it, without Spark. `anew`: as a run that begins now."""
 
     def __init__(self, opened: Opened, wanted: SyncSettings) -> None:
-        alone = GroupSettings(checkpoints=False)
-        jobs = replace(opened.plan.settings.jobs, offset_syncs=wanted, heartbeats=(), groups=alone)
+        jobs = replace(opened.plan.settings.jobs, offset_syncs=wanted, heartbeats=())
         settings = replace(opened.plan.settings, jobs=jobs)
         self.warm = Warm()
         self.events: list[Event] = []
         self._runner = JobRunner(opened.plan.name, lambda: True, self.events.append, Clock())
-        nobody = cast(FlowPlanner, None)  # this job plans nothing
-        told = self.events.append
-        self._ground = Ground(settings, lambda: opened.plan, nobody, self.warm, Clock(), lambda: None, told)
+        none = cast(FlowPlanner, None)  # the job asks for the plan, not for a new one
+        tell = self.events.append
+        self._ground = Ground(settings, lambda: opened.plan, none, self.warm, Clock(), lambda: None, tell)
         self._job: Job[Any] = self._made()
 
     def _made(self) -> Job[Any]:
-        [job] = lasting_jobs(self._ground)
+        [job] = [job for job in lasting_jobs(self._ground) if isinstance(job, OffsetSyncJob)]
         return job
 
     def anew(self) -> None:

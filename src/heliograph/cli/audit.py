@@ -27,6 +27,7 @@ _WORDS = (
     ("aborted", "aborted"),
     ("compacted", "compacted away"),
     ("skipped", "skipped"),
+    ("came_home", "came home"),
     ("lost", "lost to retention"),
     ("deleted", "no longer on either side"),
     ("not_yet", "not yet copied"),

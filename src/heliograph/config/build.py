@@ -12,6 +12,7 @@ from typing import cast
 from heliograph.config.flows import EngineSettings, FlowSettings, GroupSettings, JobSettings, Mm2Settings, OptionValue
 from heliograph.config.option import CLUSTER, CONSUMER, CONTROL, FLOW, FLOW_ONLY, READER, WRITER, Option, is_secret
 from heliograph.config.options import ADMIN_NAMES, OPTIONS, SECURITY_NAMES
+from heliograph.config.plugins import Plugins
 from heliograph.config.properties import Property
 from heliograph.config.resolve import View
 from heliograph.config.security import read_security
@@ -20,6 +21,8 @@ from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
 from heliograph.replication.offset_syncs import SyncSettings
+from heliograph.replication.plugins import METHODS
+from heliograph.replication.renames import TOPIC, Renames
 from heliograph.replication.starts import StartFrom
 
 _SYNCS_TOPIC = ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor")
@@ -64,7 +67,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         enabled=True,
         topics=view.names("topics"),
         topics_exclude=view.names("topics.exclude"),
-        policy="identity" if view.text("replication.policy.class") == IDENTITY_POLICY else "default",
+        policy=_policy_kind(view),
         separator=view.text("replication.policy.separator"),
         internal_separator_enabled=view.flag("replication.policy.internal.topic.separator.enabled"),
         replication_factor=view.number("replication.factor"),
@@ -85,6 +88,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         throttle_topics=cast("tuple[tuple[str, int], ...]", view.per_topic("topic.<name>.throttle.bytes.per.second")),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
+        plugins=_plugins(view),
         align=view.flag("offsets.align"),
         start_from=view.start("start.from"),
         topic_starts=cast("tuple[tuple[str, StartFrom], ...]", view.per_topic("topic.<name>.start.from")),
@@ -106,6 +110,24 @@ def _job_settings(entries: Entries, flow: Flow, view: View, writer: View) -> Job
         deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
         groups=_groups(view),
     )
+
+
+def _policy_kind(view: View) -> str:
+    """A format that keeps names is what the other policy does."""
+    keeps_names = view.text("replication.policy.class") == IDENTITY_POLICY or view.text("topic.rename.format") == TOPIC
+    return "identity" if keeps_names else "default"
+
+
+def routes(entries: Entries, flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
+    """The flows, each with the names that all of them give."""
+    renames = [(settings.flow, _renames(View(entries, flow=settings.flow.name))) for settings in flows]
+    found = tuple(route for route in renames if route[1])
+    return tuple(replace(settings, routes=found) for settings in flows)
+
+
+def _renames(view: View) -> Renames:
+    form = view.text("topic.rename.format")
+    return Renames(view.pairs("topic.rename.pairs"), view.rewrite("topic.rename.regex"), "" if form == TOPIC else form)
 
 
 def is_enabled(entries: Entries, flow: Flow) -> bool:
@@ -196,6 +218,18 @@ def _policies(view: View) -> Policies:
         foreign_writer=view.text("on.foreign.writer"),
         bad_record=view.text("on.bad.record"),
     )
+
+
+def _plugins(view: View) -> Plugins:
+    """Classes that are not built in, and the options of the flow that they are made with."""
+    named = ((option, view.text(option)) for option in METHODS)
+    classes = tuple((option, name) for option, name in named if ":" in name)
+    flows = (option for option in OPTIONS if option.scope in (FLOW, FLOW_ONLY) and not option.is_family)
+    known = {option.name: view.find(option.name).text for option in flows if not option.is_per_topic}
+    own = {name: entry.value for name, entry in view.own("plugin.*")}
+    source, _, target = view.flow.partition("->")
+    aliases = {"source.cluster.alias": source, "target.cluster.alias": target}
+    return Plugins(classes, tuple(sorted({**known, **aliases, **own}.items()))) if classes else Plugins()
 
 
 def engine_settings(entries: Entries) -> EngineSettings:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings, Settings
+from heliograph.model.clusters import Flow
+from heliograph.replication.naming import Route
 
 LIMITS = frozenset({"throttle", "throttle_topics"})
 LIVE = LIMITS | {
@@ -25,6 +27,7 @@ LIVE = LIMITS | {
     "policies",
     "align",
     "jobs",
+    "routes",
 }
 """Of a flow's settings those that a run can change under way. Addresses, logins and names cannot: a lane would go on in another
 place than it began. Nor can where lanes begin, for they have begun."""
@@ -43,6 +46,9 @@ _WORDS = {
     "start_from": _BEGUN,
     "topic_starts": _BEGUN,
     "mm2": "where MirrorMaker 2 keeps its progress",
+    "routes": _NAMED,
+    "plugins": "classes of your own",
+    "home": "the flow in the other direction",
 }
 
 
@@ -61,11 +67,17 @@ def changes(now: Settings, then: Settings, live: frozenset[str] = LIVE) -> Chang
     """From the settings that count now to those of the file as it is; unless all of LIVE is, flows neither come nor go."""
     running = {flow.flow.name: flow for flow in now.flows}
     wanted = {flow.flow.name: flow for flow in then.flows}
-    added = [flow for name, flow in wanted.items() if name not in running] if live == LIVE else []
+    late = dict(_unexpected(running, wanted))
+    added = [flow for name, flow in wanted.items() if name not in {*running, *late}] if live == LIVE else []
     removed = [name for name in running if name not in wanted] if live == LIVE else []
     kept = {name: _carried_over(running[name], wanted[name], live) for name in running if name in wanted}
     changed = [flow for name, flow in kept.items() if flow != running[name]]
     said = [f"flow {flow.flow.name} is new" for flow in added] + [f"flow {name} ends" for name in removed]
+    said += [
+        f"flow {name} waits for the next start: it keeps names, and {other} must know from its first record on what not to copy "
+        "back"
+        for name, other in late.items()
+    ]
     said += _new_values(now, then, {flow.flow.name for flow in changed})
     said += [_wait(name, _differing(flow, wanted[name])) for name, flow in kept.items() if flow != wanted[name]]
     if now.engine != then.engine:
@@ -75,8 +87,27 @@ def changes(now: Settings, then: Settings, live: frozenset[str] = LIVE) -> Chang
     return Changes(tuple(added), tuple(removed), tuple(changed), tuple(said))
 
 
+def _unexpected(running: Mapping[str, FlowSettings], wanted: Mapping[str, FlowSettings]) -> Iterator[tuple[str, str]]:
+    """New flows whose records would come home over one that runs, and that one, which does not know of them."""
+    for name, flow in wanted.items():
+        if name in running and flow.home and flow.home != running[name].home and flow.home not in running:
+            yield flow.home, name
+
+
 def _carried_over(running: FlowSettings, wanted: FlowSettings, live: frozenset[str]) -> FlowSettings:
-    return replace(running, **{name: getattr(wanted, name) for name in live})
+    values = {name: getattr(wanted, name) for name in live}
+    if "routes" in live:
+        values["routes"] = _routes(running, wanted)
+    return replace(running, **values)
+
+
+def _routes(running: FlowSettings, wanted: FlowSettings) -> tuple[Route, ...]:
+    """The names that other flows give must be known, or their copies would go on; the flow's own stay as they began."""
+    flow = Flow(running.flow.source, running.flow.target)
+    own = dict(running.routes).get(flow)
+    others = [(other, own if other == flow else names) for other, names in wanted.routes]
+    missing = [] if flow in dict(wanted.routes) else [(flow, own)]
+    return tuple((other, names) for other, names in [*others, *missing] if names is not None)
 
 
 def _new_values(now: Settings, then: Settings, flows: set[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.config.keys import Key, locate, meant, split_flow, stranger
+from heliograph.config.old_names import renewed
 from heliograph.config.option import Option, is_secret
 from heliograph.config.properties import Malformed, Property, scan
 from heliograph.config.providers import NOTHING, NotProvided, Outside, Provider, resolve, set_up, strangers
@@ -41,6 +42,9 @@ def check(text: str, path: str, outside: Outside = NOTHING) -> Checked:
     last = _provided(_last_of_each(text, checked), checked, outside)
     unknown_is_fault = _unknown_is_fault(last)
     checked.aliases = _aliases(last)
+    last, said = renewed(last, checked.aliases)
+    for line, sentence in said:
+        checked.warn(line, sentence)
     for entry in last.values():
         _entry(entry, unknown_is_fault, checked)
     return checked

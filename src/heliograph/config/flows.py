@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from heliograph.config.option import Option
+from heliograph.config.plugins import Plugins
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.filters import NameFilter
 from heliograph.replication.heartbeats import Pulse
+from heliograph.replication.naming import RenamingPolicy, Route
 from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.starts import From, StartFrom
+from heliograph.replication.topic_names import Names, ReplicationPolicy, policy_for
 
 ClientKeys = tuple[tuple[str, str], ...]
 
@@ -74,6 +79,47 @@ class FlowSettings:
     """Topics with a start of their own, sorted."""
     mm2: Mm2Settings = field(default_factory=lambda: Mm2Settings())
     jobs: JobSettings = field(default_factory=lambda: JobSettings())
+    plugins: Plugins = field(default_factory=Plugins)
+    """Classes of the user's own, in place of policy and filters."""
+    home: str = ""
+    """The flow in the other direction, where it keeps names: what it wrote to the source is not copied back. Empty: none."""
+    routes: tuple[Route, ...] = ()
+    """All flows of the file that have names of their own (topic.rename.*): a name must be known on its whole way."""
+
+    @cached_property
+    def naming(self) -> ReplicationPolicy:
+        """How this flow calls its remote topics."""
+        base = self.plugins.policy(self.separator, self.internal_separator_enabled) or policy_for(
+            self.policy, self.flow.source, self.separator, self.internal_separator_enabled
+        )
+        return RenamingPolicy(base, self.flow, self.routes) if self.routes else base
+
+    @cached_property
+    def topic_names(self) -> Names:
+        """Which topics the flow takes, internal ones and cycles aside."""
+        return self.plugins.names("topic.filter.class", NameFilter(self.topics, self.topics_exclude))
+
+    @cached_property
+    def group_names(self) -> Names:
+        """Which consumer groups the flow looks after."""
+        groups = self.jobs.groups
+        return self.plugins.names("group.filter.class", NameFilter(groups.include, groups.exclude))
+
+    @cached_property
+    def _config_names(self) -> Names:
+        return self.plugins.names("config.property.filter.class", NameFilter((".*",), self.config_properties_exclude))
+
+    def leaves_out_config(self, name: str) -> bool:
+        """Whether a remote topic does not take this config from its source."""
+        return not self._config_names.accepts(name)
+
+    def remote_name(self, topic: str) -> str:
+        """A source topic's name on the target. A trial's remote topics have its prefix in front."""
+        return self.flow.trial + self.naming.format_remote_topic(self.flow.source, topic)
+
+    def refusal(self, topic: str) -> str:
+        """Why a source topic cannot be copied under its remote name; empty if it can."""
+        return self.naming.refusal(self.flow.source, topic)
 
     def start_of(self, topic: str) -> StartFrom:
         return dict(self.topic_starts).get(topic) or self.start_from or StartFrom(From(self.start))

@@ -7,6 +7,7 @@ Knows nothing of options or files.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from heliograph.replication.filters import compile_java, split_list
 from heliograph.replication.starts import EXPECTED, StartFrom, parse_start
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", re.ASCII)
+_PYTHON_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _SERVER = re.compile(r"(?:[\w-]+://)?(\[[0-9a-fA-F:%.]+\]|[\w.-]+):(\d{1,5})", re.ASCII)
 _ALIAS = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -178,6 +180,18 @@ class Regexes:
 
 
 @dataclass(frozen=True)
+class Read:
+    """Text that a decision reads by itself; what it says of a bad one is the end of the sentence."""
+
+    read: Callable[[str], object]
+    expected: str
+    word: str
+
+    def parse(self, text: str) -> object:
+        return self.read(text.strip())
+
+
+@dataclass(frozen=True)
 class Beginning:
     """Where a lane begins that was never copied; empty: not said here."""
 
@@ -205,6 +219,24 @@ class ClassName:
         if self.may_be_empty and not value:
             return value
         if (self.values and value not in self.values) or not _CLASS_NAME.fullmatch(value):
+            raise ValueError(self.expected)
+        return value
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A Java class that is built in here, or a class of the user's in Python."""
+
+    values: tuple[str, ...]
+    word: str = "class"
+
+    @property
+    def expected(self) -> str:
+        return f"{', '.join(self.values)}, or a class in Python as module:Class (no other Java class can be loaded)"
+
+    def parse(self, text: str) -> str:
+        value = text.strip()
+        if value not in self.values and not _PYTHON_CLASS.fullmatch(value):
             raise ValueError(self.expected)
         return value
 

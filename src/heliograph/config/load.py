@@ -6,11 +6,10 @@ Joins the parts (grammar, checks, prefix rules) and looks at what must fit toget
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
 from pathlib import Path
 
+from heliograph.config.both_ways import paired, unheeded
 from heliograph.config.build import (
     cluster,
     engine_settings,
@@ -18,19 +17,19 @@ from heliograph.config.build import (
     is_enabled,
     offset_sync_faults,
     option_values,
+    routes,
     security_faults,
 )
 from heliograph.config.check import Checked, check
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
+from heliograph.config.topology import circles, shared_topics
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
-from heliograph.replication.filters import NameFilter
 
 _BOM = b"\xef\xbb\xbf"
 _CODEC = "producer.compression.type"
-_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def load_file(path: str) -> Settings:
@@ -48,8 +47,10 @@ def load(text: str, path: str, outside: Outside = NOTHING) -> Settings:
     checked = check(text, path, outside)
     enabled = tuple(_enabled_flows(checked))
     clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
-    flows = tuple(flow_settings(checked.entries, flow, clusters) for flow in enabled)
+    flows = paired(routes(checked.entries, [flow_settings(checked.entries, flow, clusters) for flow in enabled]))
     _explain_codecs(checked, flows)
+    for line, sentence in dict.fromkeys(unheeded(checked.entries, flows)):
+        checked.warn(line, sentence)
     faults = [*_in_order(checked.faults, path), *(f"{path}: {fault}" for fault in _misfits(checked, flows))]
     if faults:
         raise ConfigError(faults)
@@ -87,8 +88,16 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
-    yield from _shared_topics(flows)
-    yield from _circles(flows)
+    yield from dict.fromkeys(_unusable(flows))
+    if any(flow.plugins.classes for flow in flows):
+        return  # what a user's class makes of names is seen when the clusters are read
+    yield from shared_topics(flows)
+    yield from circles(flows)
+
+
+def _unusable(flows: Sequence[FlowSettings]) -> Iterator[str]:
+    for flow in flows:
+        yield from (f"{option} = {why}" for option, why in flow.plugins.faults())
 
 
 def _advice(aliases: Sequence[str]) -> str:
@@ -121,60 +130,3 @@ def _explain_codecs(checked: Checked, flows: Sequence[FlowSettings]) -> None:
         if entry is not None and into and not any(flow.codec for flow in into):
             advice = f"{into[0].flow.name}.recompress = true opts in to opening and compressing every batch anew"
             checked.warn(entry.line, f"{entry.name} = {entry.value} has no effect: batches keep their codec; {advice}")
-
-
-def _shared_topics(flows: Sequence[FlowSettings]) -> Iterator[str]:
-    """Names that two sources would mix in one topic; what regular expressions mean is known only with the topics."""
-    for one, other in combinations(_identity(flows), 2):
-        if one.target == other.target:
-            for topic in _literals(one) & _literals(other):
-                yield (
-                    f"{one.flow.name} and {other.flow.name} would both write {topic} on {one.target.alias}: "
-                    "IdentityReplicationPolicy keeps names, so name it in the topics of one of them"
-                )
-
-
-def _literals(settings: FlowSettings) -> set[str]:
-    names = NameFilter(settings.topics, settings.topics_exclude)
-    return {topic for topic in settings.topics if _LITERAL.fullmatch(topic) and names.accepts(topic)}
-
-
-def _circles(flows: Sequence[FlowSettings]) -> Iterator[str]:
-    """Under IdentityReplicationPolicy nothing in a name stops a record that comes back to where it began."""
-    for settings in _identity(flows):
-        for pattern in settings.topics:
-            hops = [s.flow for s in _identity(flows) if _passes_alike(pattern, settings, s)]
-            if settings.flow == min(_loop(settings.flow, hops), default=None):
-                yield (
-                    f"records of {pattern} would circle for ever through {settings.flow.name}: "
-                    "IdentityReplicationPolicy keeps names, so take it out of the topics of one flow of the circle"
-                )
-
-
-def _passes_alike(pattern: str, one: FlowSettings, other: FlowSettings) -> bool:
-    """Whether what the pattern lets through one flow passes the other for certain, whatever the topics are."""
-    literal = pattern in _literals(one) and pattern in _literals(other)
-    same = pattern in other.topics and set(one.topics_exclude) == set(other.topics_exclude)
-    return literal or (same and not _LITERAL.fullmatch(pattern))
-
-
-def _loop(start: Flow, hops: Sequence[Flow]) -> set[Flow]:
-    """The flows that lie on circles with `start`; empty if it is on none."""
-    ahead = _reach(start, hops)
-    return {hop for hop in ahead if start in _reach(hop, hops)} if start in ahead else set()
-
-
-def _reach(start: Flow, hops: Sequence[Flow]) -> set[Flow]:
-    """The flows that a record can take after `start`."""
-    reached: set[Flow] = set()
-    waiting = [start]
-    while waiting:
-        target = waiting.pop().target
-        following = [hop for hop in hops if hop.source == target and hop not in reached]
-        reached.update(following)
-        waiting.extend(following)
-    return reached
-
-
-def _identity(flows: Sequence[FlowSettings]) -> list[FlowSettings]:
-    return [settings for settings in flows if settings.policy == "identity"]

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from heliograph.config.option import Option
-from heliograph.config.tables import clients, engine, mirror, workers
+from heliograph.config.tables import clients, engine, mirror, names, workers
 
 GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
         "Clusters, flows and topics": mirror.SERVED,
+        "Names of remote topics": names.ROWS,
+        "Classes of your own": names.PLUGIN_ROWS,
         "Limits": engine.LIMIT_ROWS,
         "The engine": engine.ROWS,
         "Connections that write": clients.WRITER_ROWS,
@@ -23,6 +25,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
         "Config providers": clients.PROVIDER_ROWS,
         "MirrorMaker 2's connectors": mirror.CONNECTORS,
         "MirrorMaker 2's removed options": mirror.REMOVED,
+        "Old names": names.OLD_ROWS,
         "Kafka Connect": workers.ROWS,
         "Producers": clients.PRODUCER_ROWS,
         "Consumers": clients.CONSUMER_ROWS,

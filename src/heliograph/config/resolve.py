@@ -13,6 +13,7 @@ from typing import cast
 from heliograph.config.option import Option
 from heliograph.config.options import BY_NAME
 from heliograph.config.properties import Property
+from heliograph.replication.renames import Pair, Rewrite
 from heliograph.replication.starts import StartFrom
 
 
@@ -63,6 +64,12 @@ class View:
     def names(self, name: str) -> tuple[str, ...]:
         return cast("tuple[str, ...]", self._typed(name))
 
+    def pairs(self, name: str) -> tuple[Pair, ...]:
+        return cast("tuple[Pair, ...]", self._typed(name))
+
+    def rewrite(self, name: str) -> Rewrite | None:
+        return cast("Rewrite | None", self._typed(name))
+
     def start(self, name: str) -> StartFrom | None:
         return cast("StartFrom | None", self._typed(name))
 
@@ -72,6 +79,16 @@ class View:
         mine = ((entry, entry.name.removeprefix(f"{self.flow}.")) for entry in self.entries.values())
         found = ((option.topic_in(rest), entry) for entry, rest in mine if entry.name != rest)
         return tuple(sorted((topic, option.kind.parse(entry.value)) for topic, entry in found if topic))
+
+    def own(self, family: str) -> list[tuple[str, Property]]:
+        """Entries of a family, by their names without the flow: the flow's own win over the file's."""
+        prefix = family.removesuffix("*")
+        found: dict[str, Property] = {}
+        for place in ("", f"{self.flow}."):
+            for entry in self.entries.values():
+                if entry.name.startswith(place + prefix):
+                    found[entry.name.removeprefix(place)] = entry
+        return list(found.items())
 
     def keys(self, names: Sequence[str], forms: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Those of these keys that are set, with their values, sorted."""

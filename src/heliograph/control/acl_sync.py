@@ -28,7 +28,6 @@ from heliograph.replication.acl_sync import (
     noted_resource,
     plan_acls,
 )
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import NoteKey
 
 _log = logging.getLogger(__name__)
@@ -146,8 +145,7 @@ class AclSyncJob:
 def acl_rules(settings: FlowSettings, names: FlowPlanner) -> AclRules:
     """The rules of a flow."""
     full = settings.jobs.sync_acls_scope == "full"
-    groups = NameFilter(settings.jobs.groups.include, settings.jobs.groups.exclude)
-    return AclRules(full, names.is_chosen, groups.accepts, names.remote_name, names.remote_prefix)
+    return AclRules(full, names.is_chosen, settings.group_names.accepts, names.remote_name, names.remote_prefix)
 
 
 def _acls(change: ChangeAcls, accesses: Iterable[Access]) -> list[Acl]:

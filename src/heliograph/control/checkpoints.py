@@ -23,7 +23,6 @@ from heliograph.replication.checkpoints import (
     plan_checkpoints,
 )
 from heliograph.replication.group_positions import NoPair, Pair, Placed
-from heliograph.replication.topic_names import policy_for
 from heliograph.wire.mm2 import Checkpoint, decode_checkpoint, encode_checkpoint
 
 _REPLICATION_OPTION = "checkpoints.topic.replication.factor"
@@ -132,5 +131,4 @@ def _record(due: Due) -> Checkpoint:
 
 def checkpoints_topic(settings: FlowSettings) -> str:
     source = settings.flow.source
-    policy = policy_for(settings.policy, source, settings.separator, settings.internal_separator_enabled)
-    return policy.checkpoints_topic(source)
+    return settings.naming.checkpoints_topic(source)

@@ -16,7 +16,6 @@ from heliograph.kafka.ledger import Ledger
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import Topic
 from heliograph.replication.config_sync import NOTE_KIND, ChangeConfigs, decode_note, encode_note, plan_configs
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import NoteKey
 from heliograph.replication.topic_plan import TopicRules
 
@@ -39,8 +38,7 @@ class ConfigSyncJob:
         self._ledger = ledger
         self._clock = clock
         self._on_change = on_change
-        excluded = NameFilter(settings.config_properties_exclude)
-        self._rules = TopicRules(settings.replication_factor, excluded.includes, settings.use_defaults_from)
+        self._rules = TopicRules(settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from)
 
     @property
     def name(self) -> str:

@@ -21,7 +21,6 @@ from heliograph.control.topic_deletes import TopicDeletesJob
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.replication.heartbeats import Pulse
-from heliograph.replication.topic_names import policy_for
 
 
 @dataclass(frozen=True)
@@ -84,12 +83,11 @@ def _offset_sync_jobs(ground: Ground) -> list[Job[Any]]:
     if wanted is None or settings.flow.trial:
         return []  # a trial runs beside a mirror that writes them already
     flow = settings.flow
-    policy = policy_for(settings.policy, flow.source, settings.separator, settings.internal_separator_enabled)
     if wanted.on_source:
         client, admin, other = ground.warm.client(settings.source_writer), settings.source_admin, flow.target
     else:
         client, admin, other = ground.warm.client(settings.target), settings.target_admin, flow.source
-    place = SyncsPlace(policy.offset_syncs_topic(other), client, admin)
+    place = SyncsPlace(settings.naming.offset_syncs_topic(other), client, admin)
     return [OffsetSyncJob(wanted, place, ground.plan, ground.warm.ledger(settings.target), ground.clock)]
 
 

@@ -17,6 +17,7 @@ from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.remote_owners import RemoteOwners
 from heliograph.errors import (
     AccessRefused,
     BrokerRefused,
@@ -59,11 +60,13 @@ class FlowSet:
         self.tasks = FlowTasks()
         self.conductor: Conductor | None = None
         """Once there is one: who carries lanes, and can be told to stop."""
+        self._owners = RemoteOwners()
         self.watches = [self._watch(flow) for flow in flows]
 
     def _watch(self, flow: FlowSettings) -> FlowWatch:
         watch = FlowWatch(flow, self._manner.engine, self._warm, self._manner.me, self._on_change, self._events.tell)
         watch.reset = self._manner.reset
+        watch.owners = self._owners
         return watch
 
     def of(self, lane: str) -> FlowWatch | None:
@@ -174,6 +177,7 @@ class FlowSet:
         """Its lanes drain; then the next run of it need not wait."""
         watch = self._named(name)
         self.watches.remove(watch)
+        self._owners.release(name)
         await self.tasks.end(name)
         self._on_change()
         deadline = self._clock.monotonic() + DRAIN_SECONDS

@@ -13,6 +13,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.jobs import JobRunner
 from heliograph.control.opening import OpenedFlow, open_lanes
 from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
+from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
 from heliograph.errors import ConfigError, HeliographError, SetupError
@@ -21,6 +22,7 @@ from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
 from heliograph.replication.generations import Holder
+from heliograph.replication.topic_plan import Unnameable
 
 _log = logging.getLogger(__name__)
 _RENEW_SECONDS = 2.0
@@ -66,6 +68,9 @@ class FlowWatch:
         self.reset = False
         """--reset: every lane begins anew, by `start.from`, once in this run."""
         self._settled: set[str] = set()
+        self.owners = RemoteOwners()
+        """Who writes which remote topic; one for all flows of a run."""
+        self._left_out: set[Unnameable] = set()
         self.trouble = ""
         self.trouble_since_ms = 0
         self._look = asyncio.Event()
@@ -124,6 +129,8 @@ class FlowWatch:
 
     async def open(self, plan: FlowPlan) -> None:
         """Make the remote topics, take the flow, open the lanes' generations."""
+        plan = self.owners.settle(plan)
+        self._tell_left_out(plan)
         made = await asyncio.to_thread(self.planner.apply, plan)
         if self.tenure is None:
             ledger = self._warm.ledger(self.settings.target)
@@ -139,6 +146,14 @@ class FlowWatch:
         self._settle("")
         if changed:
             self._on_change()
+
+    def _tell_left_out(self, plan: FlowPlan) -> None:
+        left_out = {action for action in plan.actions if isinstance(action, Unnameable)}
+        for action in sorted(left_out - self._left_out, key=lambda action: action.topic):
+            reason = f"the topic is not copied: {action.reason}"
+            what_to_do = "exclude it (topics.exclude), or name it otherwise"
+            self._tell(Event(self._clock.now_ms(), self.name, action.topic, EventKind.PARKED, reason, what_to_do))
+        self._left_out = left_out
 
     async def watch(self) -> None:
         """Look again for ever. Trouble with a cluster is kept, shown and tried again with growing pauses."""

@@ -21,7 +21,6 @@ from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import Lane, LaneId, LedgerEntry
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.group_positions import NoPair, Pair, Placed, not_before, pair_of, pair_without_reading
 from heliograph.replication.translation import Point
@@ -63,7 +62,7 @@ class GroupPositions:
         self._groups = ConsumerGroups(warm.client(settings.source_admin))
         self._shares = ShareGroups(warm.client(settings.source_admin))
         self._clock = clock
-        self._names = NameFilter(settings.jobs.groups.include, settings.jobs.groups.exclude)
+        self._names = settings.group_names
         self._listed: list[ListedGroup] = []
         self._listed_at: float | None = None
         self._known: dict[Question, tuple[LedgerEntry, Pair | NoPair]] = {}

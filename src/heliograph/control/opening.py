@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from heliograph.control.home_ledger import distrust
 from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.starting import RESET, Ends, Starting, Wish
 from heliograph.errors import HeliographError, LaneParked
@@ -21,6 +22,7 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.replication.alignment import Align, MayNot, NeedNot, alignment, filled_first
+from heliograph.replication.generations import LedgerBook
 from heliograph.replication.openings import Continue, New, Refused, Start, opening
 from heliograph.replication.starts import NoPlace, Place
 
@@ -71,19 +73,43 @@ async def open_lanes(
 
     `held`: no other run holds the flow; without that a lane whose rule changed is refused for now.
     """
+    book = await warm.ledger(plan.settings.target).refresh()
+    wish = wish or Wish()
+    plan = plan if wish.reset else _as_before(plan, book)
+    refusal = await distrust(plan.settings, warm, wish.reset)
+    found_out = _Findings(plan)
+    if refusal is None:
+        await _open(plan, planner, warm, (book, held, wish), found_out)
+    else:
+        for lane in plan.lanes:
+            found_out.refuse(lane, refusal)
+    return found_out.opened()
+
+
+def _as_before(plan: FlowPlan, book: LedgerBook) -> FlowPlan:
+    """A flow in the other direction that the file no longer has may have written what was not passed yet: it stays left out."""
+    if plan.settings.home:
+        return plan
+    known = (book.latest(lane.id) for lane in plan.lanes)
+    before = next((entry.rule.without for entry in known if entry is not None and entry.rule.without), "")
+    return replace(plan, settings=replace(plan.settings, home=before)) if before else plan
+
+
+async def _open(
+    plan: FlowPlan, planner: FlowPlanner, warm: Warm, known: tuple[LedgerBook, bool, Wish], found_out: _Findings
+) -> None:
     settings = plan.settings
-    book = await warm.ledger(settings.target).refresh()
+    book, held, wish = known
     starting = Starting(settings, plan.progress, plan.expiration_ms, warm)
     ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
-    rule = Rule(settings.isolation)
+    rule = Rule(settings.isolation, without=settings.home)
     latest = {lane: book.latest(lane.id) for lane in plan.lanes}
     rows = [
         (lane, entry, opening(entry, lane, rule, plan.target_cluster_id, settings.policies))
         for lane, entry in latest.items()
     ]
-    found_out = _Findings(plan)
     new: list[tuple[Lane, New]] = []
-    for lane, revised in await starting.revise(rows, ends, wish or Wish(), held):
+    for lane, revised in await starting.revise(rows, ends, wish, held):
         match revised:
             case Continue(entry):
                 found_out.entries[lane.id.key] = entry
@@ -106,7 +132,6 @@ async def open_lanes(
                 ready.append((lane, found if where is None else replace(found, at=where)))
     if ready:
         await _open_new(plan, planner, warm, ready, starting, found_out)
-    return found_out.opened()
 
 
 async def _placed(new: list[tuple[Lane, New]], starting: Starting, ends: Ends) -> dict[Lane, Place | NoPlace]:
@@ -198,7 +223,7 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         lane=lane.id,
         generation=found.generation,
         identity=identity,
-        rule=Rule(plan.settings.isolation),
+        rule=Rule(plan.settings.isolation, without=plan.settings.home),
         target_cluster_id=plan.target_cluster_id,
         source_topic_id=lane.source_topic_id,
         target_topic_id=lane.target_topic_id,

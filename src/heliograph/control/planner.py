@@ -18,9 +18,8 @@ from heliograph.kafka.slot import FlowRules
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
-from heliograph.replication.topic_names import ReplicationPolicy, policy_for, should_replicate
+from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
     CreateTopic,
@@ -91,16 +90,11 @@ class FlowPlanner:
         self._engine = engine
         self._source = ClusterAdmin(settings.source_admin)
         self._target = ClusterAdmin(settings.target_admin)
-        self._policy: ReplicationPolicy = policy_for(
-            settings.policy, settings.flow.source, settings.separator, settings.internal_separator_enabled
-        )
         self.adopt(settings)
 
     def adopt(self, settings: FlowSettings) -> None:
         """Other settings, of which what is LIVE (config/changes.py) may differ; a look that is under way may mix both."""
         self.settings = settings
-        self._names = NameFilter(settings.topics, settings.topics_exclude)
-        self._excluded_configs = NameFilter(settings.config_properties_exclude)
 
     def close(self) -> None:
         self._source.close()
@@ -125,7 +119,9 @@ class FlowPlanner:
         existing = self._target.topics()
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
-        rules = TopicRules(settings.replication_factor, self._excluded_configs.includes, settings.use_defaults_from)
+        rules = TopicRules(
+            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
+        )
         actions = plan_topics(topics, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
@@ -150,20 +146,23 @@ class FlowPlanner:
 
     def remote_name(self, topic: str) -> str:
         """A trial's remote topics have its prefix in front."""
-        flow = self.settings.flow
-        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
+        return self.settings.remote_name(topic)
 
     def remote_prefix(self, prefix: str) -> str | None:
         """What remote names of all topics with this prefix begin with; None if they have no beginning in common."""
         flow = self.settings.flow
-        there = self._policy.format_remote_prefix(flow.source, prefix)
+        there = self.settings.naming.format_remote_prefix(flow.source, prefix)
         return None if there is None else flow.trial + there
 
     def source_name(self, remote: str) -> str | None:
         """The topic of the flow whose copy has this name; None if no copy is called so."""
         flow = self.settings.flow
         name = remote.removeprefix(flow.trial)
-        upstream = self._policy.upstream_topic(name) if self._policy.topic_source(name) == flow.source else None
+        upstream = (
+            self.settings.naming.upstream_topic(name)
+            if self.settings.naming.topic_source(name) == flow.source
+            else None
+        )
         is_copy = upstream is not None and self.is_chosen(upstream) and self.remote_name(upstream) == remote
         return upstream if is_copy else None
 
@@ -184,6 +183,9 @@ class FlowPlanner:
             if isinstance(action, AddPartitions):
                 self._target.add_partitions(action)
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
+        if self.settings.home:
+            # The ledger of the flow in the other direction: until it is there nobody can say what that flow wrote.
+            self._source.ensure_internal_topics(self._engine.topics_replication_factor)
         if not plan.topics:
             return plan
         target = self._target.topics(sorted(plan.remote.values()), with_configs=True)
@@ -195,7 +197,7 @@ class FlowPlanner:
         if settings.flow.trial and topic.startswith(settings.flow.trial):
             return False  # a trial of the other direction made it
         return should_replicate(
-            topic, self._names, self._policy, settings.flow.target, settings.heartbeats_replication_enabled
+            topic, settings.topic_names, settings.naming, settings.flow.target, settings.heartbeats_replication_enabled
         ).replicate
 
     def _lanes(
@@ -248,4 +250,5 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         send_buffer_bytes=settings.send_buffer_bytes,
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,
+        home=settings.home,
     )

@@ -91,7 +91,8 @@ class Starting:
         self._progress = progress
         self._source = warm.client(settings.source)
         target = warm.client(settings.target)
-        self._tails = TailReader(self._source, target)
+        home = warm.home(settings.source, settings.home) if settings.home else None
+        self._tails = TailReader(self._source, target, home)
         self._attacher = Attacher(self._source, target, expiration_ms)
         self._room = asyncio.Semaphore(_AT_ONCE)
 
@@ -134,7 +135,9 @@ class Starting:
     async def _first(self, lane: Lane, opening: New, ends: Ends) -> Opening:
         """A lane without an entry: MirrorMaker 2 may have carried it up to now."""
         stored = self.stored(lane)
-        if stored is None and ends.target_end(lane) == 0:
+        # With a flow in the other direction that keeps names, what lies on the target is applications' records, or what that
+        # flow took from there: its tail is like the source's, and says nothing of what this lane has copied.
+        if stored is None and (ends.target_end(lane) == 0 or self._settings.home):
             return opening
         found = await self._place(lane, stored)
         if isinstance(found, NoPlace):
@@ -149,7 +152,7 @@ class Starting:
         """A lane with an entry: MirrorMaker 2 may have carried it between our runs, handed back or not."""
         stored = self.stored(lane)
         look = needs_look(entry, stored, target_end)
-        if look is Look.NONE:
+        if look is Look.NONE or (look is Look.FOREIGN and self._settings.home):
             return opening
         position, alone = await self._reached(lane, entry)
         if look is Look.FOREIGN and alone:

@@ -21,9 +21,8 @@ from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.generations import Holder
-from heliograph.replication.topic_names import policy_for, should_replicate
+from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
@@ -207,7 +206,7 @@ async def _ends(
     flow: FlowSettings, warm: Warm, entries: Mapping[str, LedgerEntry], rows: Mapping[str, Any]
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     names = {_topic_of(key) for key in {*entries, *rows}}
-    remote = {(_remote(flow, topic), partition) for topic, partition in names}
+    remote = {(flow.remote_name(topic), partition) for topic, partition in names}
     committed = flow.isolation == "read_committed"
     return (
         await _ends_of(warm.client(flow.source), names, committed),
@@ -237,11 +236,6 @@ class _Ends:
     target: Mapping[Partition, int]
 
 
-def _remote(flow: FlowSettings, topic: str) -> str:
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    return flow.flow.trial + policy.format_remote_topic(flow.flow.source, topic)
-
-
 def _topic_of(key: str) -> Partition:
     _, topic, partition = key.rsplit("/", 2)
     return topic, int(partition)
@@ -259,7 +253,7 @@ def _lane(
     row = row or {}
     position = max(row.get("position", -1), entry.source_next if entry else -1)
     source_end = ends.source.get((topic, partition), row.get("source_end", -1))
-    remote = _remote(ends.flow, topic)
+    remote = ends.flow.remote_name(topic)
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
     state = _LEFT_OUT if left_out else row.get("state", "waiting") if running else stopped
@@ -294,9 +288,8 @@ def _lane(
 
 
 def _is_chosen(flow: FlowSettings, topic: str) -> bool:
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    names = NameFilter(flow.topics, flow.topics_exclude)
-    return should_replicate(topic, names, policy, flow.flow.target, flow.heartbeats_replication_enabled).replicate
+    heartbeats = flow.heartbeats_replication_enabled
+    return should_replicate(topic, flow.topic_names, flow.naming, flow.flow.target, heartbeats).replicate
 
 
 def _delta(entry: LedgerEntry | None) -> int:

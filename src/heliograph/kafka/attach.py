@@ -6,13 +6,16 @@ The decisions are in replication/attach.py. This file only asks, and turns what 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from heliograph.errors import BrokerRefused, LaneParked
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, ProducerState
 from heliograph.kafka.coalesce import Coalescer
+from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import Start
-from heliograph.kafka.ranges import Log, Seen, fetch_once, read_range
+from heliograph.kafka.ledger import Ledger
+from heliograph.kafka.ranges import Judge, Log, Seen, fetch_once, read_range
 from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.walked import Position, comparable, countable, is_ours, moved, offset_of, place_of
 from heliograph.model.lanes import Lane, LedgerEntry
@@ -87,6 +90,7 @@ class Attacher:
 
     def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int) -> None:
         self._source = source
+        self._homes: dict[str, Judge] = {}
         self._target = target
         self._expiration_ms = expiration_ms
         self._views = {client: Coalescer(client.metadata) for client in (source, target)}
@@ -102,7 +106,14 @@ class Attacher:
         remembered = await self.remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
-        position = Position(entry.source_next, entry.source_epoch, None, read_committed, entry.target_next)
+        position = Position(
+            entry.source_next,
+            entry.source_epoch,
+            None,
+            read_committed,
+            entry.target_next,
+            home=self._home(entry.rule.without),
+        )
         apart = distance(entry, found.sequence)
         if (lost := contradiction(entry, tail, apart)) is not None:
             raise LostOnTarget(lost)
@@ -114,7 +125,7 @@ class Attacher:
             case Ahead(records):
                 position = await self._walk(source, position, records) if records else position
             case Behind(records):
-                position = await self._walk_back(source, entry, tail, records, read_committed)
+                position = await self._walk_back(source, entry, tail, records, position)
                 entry = moved(entry, position, found.sequence, entry.target_next - records)
                 records = 0
         if not found.had_state and not records and entry.sequence_next:
@@ -214,6 +225,14 @@ class Attacher:
                 raise NewerGeneration(f"the target knows epoch {epoch}, this attempt has an older one")
         raise AssertionError(found)
 
+    def _home(self, flow: str) -> Judge | None:
+        if flow and flow not in self._homes:
+            self._homes[flow] = Home(Ledger(self._source), flow)
+        return self._homes.get(flow)
+
+    def _read(self, source: Side, first: int, after: int, rule: Position) -> AsyncIterator[Seen]:
+        return read_range(self._source, source.log, first, after, committed=rule.committed, home=rule.home)
+
     # -- walking the source -----------------------------------------------------------------------------------------
 
     async def _walk(self, source: Side, begin: Position, records: int) -> Position:
@@ -225,7 +244,7 @@ class Attacher:
             )
         left = records
         offset, epoch, last, gap_at = begin.offset, begin.epoch, None, -1
-        async for seen in read_range(self._source, source.log, offset, source.end, committed=begin.committed):
+        async for seen in self._read(source, offset, source.end, begin):
             if seen.dropped is not None:
                 offset = seen.header.next_offset
                 continue
@@ -239,7 +258,9 @@ class Attacher:
                 offset = seen.header.next_offset
                 left -= count
             if left == 0:
-                return Position(offset, epoch, last, begin.committed, begin.target + records, gap_at)
+                return replace(
+                    begin, offset=offset, epoch=epoch, last=last, target=begin.target + records, gap_at=gap_at
+                )
         raise LaneParked(f"the target has {left} records more than the source below {source.end}")
 
     async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: Position) -> Position:
@@ -248,21 +269,18 @@ class Attacher:
         if ours is not None:
             last = ours.header.base_offset + ours.header.last_offset_delta
             wanted = comparable(lane, record_at(ours.data, last))
-            async for seen in read_range(
-                self._source, source.log, source.log_start, source.end, committed=begin.committed
-            ):
+            async for seen in self._read(source, source.log_start, source.end, begin):
                 if seen.dropped is None and (place := place_of(lane, seen, wanted)) is not None:
                     # What lies between is gone from the source: since where offsets differ cannot be told better.
                     apart = begin.offset if place + 1 != target.end else -1
-                    return Position(place + 1, seen.header.leader_epoch, seen, begin.committed, target.end, apart)
+                    epoch = seen.header.leader_epoch
+                    return replace(begin, offset=place + 1, epoch=epoch, last=seen, target=target.end, gap_at=apart)
         raise PositionLost(
             f"the source begins at {source.log_start}, after the ledger's position {entry.source_next}",
             source.log_start,
         )
 
-    async def _walk_back(
-        self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, committed: bool
-    ) -> Position:
+    async def _walk_back(self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, at: Position) -> Position:
         """P2.4: the target went back. Count again from the last anchor that it still has."""
         position = entry.target_next - lost
         anchors = [(entry.source_start, entry.target_start), *entry.anchors]
@@ -270,7 +288,7 @@ class Attacher:
         if not known or tail.end < position:
             raise LostOnTarget(Lost(f"it lost {lost} records that it had acknowledged, before the first known anchor"))
         source_offset, target_offset = known[-1]
-        begin = Position(source_offset, -1, None, committed, target_offset)
+        begin = replace(at, offset=source_offset, epoch=-1, last=None, target=target_offset)
         if position == target_offset:
             return begin
         return await self._walk(source, begin, position - target_offset)
@@ -280,7 +298,7 @@ class Attacher:
         if position.offset <= source.log_start:
             return position
         before = position.offset - 1
-        async for seen in read_range(self._source, source.log, before, position.offset, committed=position.committed):
+        async for seen in self._read(source, before, position.offset, position):
             if seen.dropped is None and seen.header.is_dense:
                 return replace(position, last=seen)
         return position

@@ -18,7 +18,7 @@ from heliograph.replication.auditing import (
     total,
 )
 from heliograph.replication.translation import Window, nothing_copied, points
-from heliograph.wire.aborted import ABORTED, CONTROL
+from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL
 
 
 class Auditor:
@@ -57,11 +57,12 @@ class Auditor:
     def _view(self, window: Window, part: Part, records: int) -> SourceView:
         offsets = window.end.source - window.begin.source
         deleted = min(offsets, max(0, self._lane.source.start - window.begin.source))
-        control, aborted = (
+        control, aborted, home = (
             sum(after - first for first, after, reason in part.left_out if reason == wanted)
-            for wanted in (CONTROL, ABORTED)
+            for wanted in (CONTROL, ABORTED, CAME_HOME)
         )
-        return SourceView(deleted, records, control, aborted, offsets - deleted - records - control - aborted)
+        holes = offsets - deleted - records - control - aborted - home
+        return SourceView(deleted, records, control, aborted, holes, home)
 
     async def _missing(self, window: Window, target_cleaned: bool) -> int:
         """Records that the source still has and the target has not, though its cleaner had no reason to take them."""

@@ -10,7 +10,7 @@ from heliograph.kafka.ledger import Ledger
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry
 from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import over_a_jump
-from heliograph.replication.generations import ClaimKey, EntryKey, encode_entry
+from heliograph.replication.generations import PRODUCER_NOTE, ClaimKey, EntryKey, NoteKey, encode_entry
 
 
 def transactional_id(flow: str) -> str:
@@ -53,6 +53,7 @@ async def open_generations(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms
     """
     if not wanted:
         return {}
+    await _note_producers(ledger, wanted, now_ms)
     mark = uuid.uuid4().hex
     claims = [(ClaimKey(entry.lane, entry.generation, mark), encode_entry(entry)) for entry in wanted]
     await ledger.write(claims, now_ms)
@@ -69,3 +70,18 @@ async def open_generations(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms
     await ledger.write([(key, None) for key, _ in claims], now_ms)
     await ledger.refresh()
     return won
+
+
+async def _note_producers(ledger: Ledger, wanted: Sequence[LedgerEntry], now_ms: int) -> None:
+    """Name every producer id before anybody writes under it, and for good: a flow back tells our batches by it."""
+    ids: dict[str, set[int]] = {}
+    for entry in wanted:
+        flow = entry.lane.flow
+        ids.setdefault(flow, ledger.book.producers(flow)).add(entry.identity.producer_id)
+    notes = [
+        NoteKey(flow, PRODUCER_NOTE, str(number))
+        for flow, found in ids.items()
+        for number in sorted(found - ledger.book.noted_producers(flow))
+    ]
+    if notes:
+        await ledger.write([(note, b"{}") for note in notes], now_ms)

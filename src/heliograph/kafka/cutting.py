@@ -7,10 +7,13 @@ Produce request takes only one batch per partition.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from heliograph.errors import HeliographError
 from heliograph.kafka.lane import Chunk, Failure, LaneRun, Outgoing
+from heliograph.kafka.ranges import Judge
 from heliograph.model.lanes import Identity
-from heliograph.wire.aborted import CommittedView
+from heliograph.wire.aborted import CAME_HOME, CommittedView
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.rebuild import CorruptBatch, Rebuilder, Rebuilt, RecordTooLarge
 from heliograph.wire.record_batch import BatchHeader, restamp, walk
@@ -22,12 +25,25 @@ class Cutter:
     """Cuts for all lanes of one isolation level and codec (None: each batch keeps its own); keeps no state between calls."""
 
     def __init__(
-        self, read_committed: bool, merge_below: int = 4096, merge_target: int = 1 << 20, codec: int | None = None
+        self,
+        read_committed: bool,
+        merge_below: int = 4096,
+        merge_target: int = 1 << 20,
+        codec: int | None = None,
+        home: Judge | None = None,
     ) -> None:
         self.read_committed = read_committed
+        self._home = home
         self._merge_below = merge_below
         self._merge_target = merge_target
         self._codec = codec
+
+    async def learn(self, parts: Iterable[FetchedPartition], chunk: Chunk) -> None:
+        """Find out whose the batches are before any is cut; ConnectionLost while that cannot be known."""
+        if self._home is not None:
+            buffer = chunk.buffer
+            headers = (header for part in parts for _, header in walk(buffer, part.start, part.end))
+            await self._home.learn({header.producer_id for header in headers})
 
     def cut(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
         """Queue everything that `part` brings for this lane and move its reading position past it."""
@@ -37,6 +53,8 @@ class Cutter:
         pending = _Pending(run.fetch_offset)
         for at, header in walk(buffer, part.start, part.end):
             dropped = visible.dropped_because(buffer, at, header)
+            if dropped is None and self._home is not None and self._home.is_theirs(header.producer_id):
+                dropped = CAME_HOME
             if header.next_offset <= run.fetch_offset:
                 continue
             if run.until is not None and header.base_offset >= run.until:

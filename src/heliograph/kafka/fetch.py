@@ -259,7 +259,7 @@ class SourceReader:
             async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
                 await connection.send([request])
                 await connection.receive_into(buffer_for)
-            self._hand_out(version, chunk[0])
+            await self._hand_out(version, chunk[0])
             self._on_data()
         except TimeoutError as error:
             connection.close()
@@ -298,7 +298,7 @@ class SourceReader:
             )
         return wanted
 
-    def _hand_out(self, version: int, chunk: Chunk) -> None:
+    async def _hand_out(self, version: int, chunk: Chunk) -> None:
         result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
         if result.error_code in FORGOTTEN:
             self._session.lost()  # a broker that was started again, or has many readers
@@ -306,6 +306,7 @@ class SourceReader:
         self._session.answered(result.session_id)
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
+        await self._cutter.learn(result.partitions, chunk)
         for part in result.partitions:
             run = (
                 self._by_id.get((part.topic, part.partition))

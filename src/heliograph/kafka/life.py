@@ -180,9 +180,13 @@ class LaneLife:
             raise LaneParked(
                 f"generation {entry.generation} counts another topic of this name: waiting for the next plan"
             )
-        if (entry.rule.isolation == "read_committed") != self.rules.read_committed:
+        if (entry.rule.isolation == "read_committed", entry.rule.without) != (
+            self.rules.read_committed,
+            self.rules.home,
+        ):
+            without = f" without {entry.rule.without}" if entry.rule.without else ""
             raise LaneParked(
-                f"generation {entry.generation} counts by {entry.rule.isolation}, this flow by another rule (P7)"
+                f"generation {entry.generation} counts by {entry.rule.isolation}{without}, this flow by another rule (P7)"
             )
         return entry
 

@@ -6,14 +6,15 @@ The lanes' own endless reading is in fetch.py. Here every call is one Fetch on a
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from heliograph.errors import BrokerRefused, ConnectionLost
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.refusals import topic_refused
-from heliograph.wire.aborted import CommittedView
+from heliograph.wire.aborted import CAME_HOME, CommittedView
 from heliograph.wire.fetch_codec import (
     FetchedPartition,
     FetchPartition,
@@ -48,6 +49,16 @@ class Seen:
     dropped: str | None
 
 
+class Judge(Protocol):
+    """Knows which producers' batches came home."""
+
+    async def learn(self, producer_ids: Iterable[int]) -> None:
+        """Find out whose these ids are, or raise."""
+
+    def is_theirs(self, producer_id: int) -> bool:
+        """Of an id that was learned."""
+
+
 async def fetch_once(
     client: ClusterClient, log: Log, offset: int, *, committed: bool, max_bytes: int = _CHUNK_BYTES
 ) -> tuple[bytearray, FetchedPartition]:
@@ -72,8 +83,13 @@ async def fetch_once(
     return answer, fetched
 
 
-async def read_range(client: ClusterClient, log: Log, offset: int, end: int, *, committed: bool) -> AsyncIterator[Seen]:
-    """Every batch that overlaps [offset, end), in order. Stops early where the log has no more to give."""
+async def read_range(
+    client: ClusterClient, log: Log, offset: int, end: int, *, committed: bool, home: Judge | None = None
+) -> AsyncIterator[Seen]:
+    """Every batch that overlaps [offset, end), in order. Stops early where the log has no more to give.
+
+    With `home`, batches that came home are dropped too.
+    """
     while offset < end:
         buffer, fetched = await fetch_once(client, log, offset, committed=committed)
         view = memoryview(buffer)
@@ -85,6 +101,9 @@ async def read_range(client: ClusterClient, log: Log, offset: int, end: int, *, 
                 continue
             if header.base_offset >= end:
                 return
+            if home is not None and dropped is None:
+                await home.learn([header.producer_id])
+                dropped = CAME_HOME if home.is_theirs(header.producer_id) else None
             yield Seen(header, view[at : at + header.size], dropped)
             offset = header.next_offset
         if offset == before:

@@ -21,6 +21,7 @@ from heliograph.kafka.client import ClusterClient, TopicView
 from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import Memory, ReadLimits, SourceReader
+from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import LaneLife, now_ms
@@ -53,6 +54,8 @@ class FlowRules:
     """Copies get this codec; None: batches keep theirs."""
     throttle: tuple[tuple[str, float], ...] = ()
     """Bytes per second that a slot begins with, by limit; the driver's word changes them."""
+    home: str = ""
+    """The flow in the other direction, where both keep names: what it wrote is not copied back. Empty: none."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class Warm:
     def __init__(self) -> None:
         self._clients: dict[Cluster, ClusterClient] = {}
         self._ledgers: dict[Cluster, Ledger] = {}
+        self._homes: dict[tuple[Cluster, str], Home] = {}
 
     def client(self, cluster: Cluster) -> ClusterClient:
         if cluster not in self._clients:
@@ -100,11 +104,18 @@ class Warm:
             self._ledgers[cluster] = Ledger(self.client(cluster))
         return self._ledgers[cluster]
 
+    def home(self, cluster: Cluster, flow: str) -> Home:
+        """Which producers on a cluster are a flow's that writes there."""
+        if (cluster, flow) not in self._homes:
+            self._homes[cluster, flow] = Home(self.ledger(cluster), flow)
+        return self._homes[cluster, flow]
+
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
         self._clients.clear()
         self._ledgers.clear()
+        self._homes.clear()
 
 
 class Slot:
@@ -226,7 +237,8 @@ class Slot:
         key = (rules.flow, node)
         if key not in self._readers:
             settings = self.plan.settings
-            cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target, rules.codec)
+            home = self.warm.home(self.plan.clusters[rules.source], rules.home) if rules.home else None
+            cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target, rules.codec, home)
             client = self.warm.client(self.plan.clusters[rules.source])
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
             self._readers[key].throttle = self.throttle

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from heliograph.errors import BrokerRefused, LaneParked
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
-from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.ranges import Judge, Log, read_range
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.lanes import Lane
 from heliograph.replication.tail import LookFurther, SourceRecord, Stopped, Tail, Unlike, find_end, mark
@@ -47,8 +47,9 @@ class Compared:
 class TailReader:
     """Compares lanes of one source and target cluster."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient) -> None:
+    def __init__(self, source: ClusterClient, target: ClusterClient, home: Judge | None = None) -> None:
         self._source = source
+        self._home = home
         self._target = target
         self._far = asyncio.Lock()
 
@@ -124,7 +125,7 @@ class TailReader:
     async def _stretch(self, lane: Lane, source: _Side, first: int, wanted: int) -> list[SourceRecord]:
         """Records of the source, open and aborted transactions too: MirrorMaker 2 copies them by default."""
         found: list[SourceRecord] = []
-        async for seen in read_range(self._source, source.log, first, source.end, committed=False):
+        async for seen in read_range(self._source, source.log, first, source.end, committed=False, home=self._home):
             if seen.dropped is not None:
                 continue
             header = seen.header

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from heliograph.kafka.batch_at import BatchAt
+from heliograph.kafka.homecoming import Home
+from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.log_ends import End
 from heliograph.kafka.ranges import Seen, read_range
 from heliograph.model.lanes import LedgerEntry, next_sequence
@@ -37,7 +39,7 @@ from heliograph.replication.translation import (
     position_of,
     window_of,
 )
-from heliograph.wire.aborted import ABORTED, CONTROL
+from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL
 from heliograph.wire.records import read_records
 
 _FOREIGN = "foreign"
@@ -45,6 +47,7 @@ _REASONS = {
     CONTROL: MARKER,
     ABORTED: IN_ABORTED,
     _FOREIGN: "somebody else wrote it into the remote topic",
+    CAME_HOME: "it came home: the flow in the other direction wrote it there",
 }
 _CLEANED = "the {side} has cleaned it away"
 SOURCE, TARGET = "source", "target"
@@ -69,6 +72,8 @@ class Translator:
 
     def __init__(self, entry: LedgerEntry, source: End, target: End) -> None:
         self.entry = entry
+        without = entry.rule.without
+        self._home = Home(Ledger(source.client), without) if without else None
         self.source = source
         self.target = target
         self._here = BatchAt(source.client, source.log, source.start, source.end)
@@ -189,7 +194,8 @@ class Translator:
 
     def _read(self, end: End, first: int, after: int) -> AsyncIterator[Seen]:
         committed = end is self.source and self.entry.rule.isolation == "read_committed"
-        return read_range(end.client, end.log, max(first, end.start), after, committed=committed)
+        home = self._home if end is self.source else None
+        return read_range(end.client, end.log, max(first, end.start), after, committed=committed, home=home)
 
     def _is_ours(self, seen: Seen, window: Window) -> bool:
         """By producer id; within the generation in force by its epoch too. Older epochs of the flow's id were this lane's."""

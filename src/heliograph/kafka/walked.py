@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from heliograph.errors import LaneParked
-from heliograph.kafka.ranges import Seen
+from heliograph.kafka.ranges import Judge, Seen
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.alignment import differs_at
 from heliograph.wire.rebuild import record_at
@@ -23,6 +23,8 @@ class Position:
     """Where the next record lands, if nobody else writes."""
     gap_at: int = -1
     """The first record on the way here whose copy has another offset; -1: none."""
+    home: Judge | None = None
+    """Who knows which batches came home; None: none did."""
 
     def before(self) -> int:
         """The offset of the record before this place."""

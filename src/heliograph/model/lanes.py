@@ -59,6 +59,8 @@ class Rule:
 
     isolation: str = "read_committed"
     version: int = 1
+    without: str = ""
+    """The flow whose batches are no records of this lane: they came home. Empty: none."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from heliograph.kafka.grants import TOPIC_REFUSED, Refusal, TopicGrants, topic_g
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
 from heliograph.operations.check_rights import Asked, Configs, describable, heartbeat_rights, read_configs, rights
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.permissions import Granted
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
-from heliograph.replication.topic_names import policy_for, should_replicate
+from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, TopicRules, Unnameable, plan_topics
 
 _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
@@ -51,7 +50,7 @@ class TopicFacts:
             yield Finding(Level.FAIL, f"{flow}: remote topics", sentence, "change what the message names")
         for action in self.unnameable:
             sentence = f"{action.topic} would be left out: {action.reason}"
-            yield Finding(Level.WARN, f"{flow}: remote topics", sentence, "exclude it, or choose another separator")
+            yield Finding(Level.WARN, f"{flow}: remote topics", sentence, "exclude it, or name it otherwise")
 
 
 async def gather_topics(
@@ -63,8 +62,8 @@ async def gather_topics(
 ) -> TopicFacts:
     """With `source_writer` also what heartbeats need."""
     visible = await visible_topics(source)
-    policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
-    names = NameFilter(flow.topics, flow.topics_exclude)
+    policy = flow.naming
+    names = flow.topic_names
     chosen = {
         name: grants
         for name, grants in sorted(visible.items())
@@ -77,8 +76,7 @@ async def gather_topics(
     there_configs = await read_configs(target.cluster, describable({name: there[name] for name in remote.values()}))
     topics = {name: _topic(name, grants, configs) for name, grants in chosen.items()}
     existing = {name: _topic(name, there[name], there_configs) for name in remote.values() if there[name].exists}
-    excluded = NameFilter(flow.config_properties_exclude)
-    rules = TopicRules(flow.replication_factor, excluded.includes, flow.use_defaults_from)
+    rules = TopicRules(flow.replication_factor, flow.leaves_out_config, flow.use_defaults_from, flow.refusal)
     actions = plan_topics(topics, existing, remote.__getitem__, rules)
     wishes = [action for action in actions if isinstance(action, CreateTopic)]
     wishes += [action for action in own if not there[action.name].exists]

@@ -25,7 +25,6 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import Topic
 from heliograph.replication.acl_sync import Sides
-from heliograph.replication.filters import NameFilter
 from heliograph.replication.group_positions import NoPair, Pair, Placed
 from heliograph.replication.side_by_side import (
     About,
@@ -111,8 +110,7 @@ class _Comparison:
         self._found.differences += compare_topics(self._pairs)
         self._found.troubles += sorted(refused.values())
         whole = [pair for pair in self._pairs if pair.name not in refused and pair.remote not in refused]
-        excluded = NameFilter(self._flow.config_properties_exclude)
-        self._found.differences += compare_configs(whole, excluded.includes)
+        self._found.differences += compare_configs(whole, self._flow.leaves_out_config)
 
     async def _acls(self) -> None:
         rules = acl_rules(self._flow, self._names)

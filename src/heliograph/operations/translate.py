@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from heliograph.config.both_ways import NO_GROUPS, shares_topics
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import ClusterClient, Partition
@@ -21,7 +22,6 @@ from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
-from heliograph.replication.topic_names import policy_for
 from heliograph.replication.translation import (
     Answer,
     Exact,
@@ -99,7 +99,7 @@ class FlowTranslator:
 
     def __init__(self, flow: FlowSettings) -> None:
         self.flow = flow
-        self._policy = policy_for(flow.policy, flow.flow.source, flow.separator, flow.internal_separator_enabled)
+        self._policy = flow.naming
         self._warm = Warm()
         self._book = LedgerBook()
         self._lanes: dict[LaneId, Translator] = {}
@@ -138,8 +138,7 @@ class FlowTranslator:
         return self._warm.client(self.flow.target)
 
     def remote_of(self, topic: str) -> str:
-        flow = self.flow.flow
-        return flow.trial + self._policy.format_remote_topic(flow.source, topic)
+        return self.flow.remote_name(topic)
 
     def lanes(self) -> list[LaneId]:
         """Every lane of the flow that has a position."""
@@ -157,6 +156,8 @@ class FlowTranslator:
         self, group: str, topic: str | None = None, partition: int | None = None, reverse: bool = False
     ) -> list[Translated]:
         """What a group committed on the source (`reverse`: on the target) for the flow's lanes."""
+        if shares_topics(self.flow):
+            raise SetupError(f"{self.flow.flow.name}: there is no place where group '{group}' could go on: {NO_GROUPS}")
         lanes = [lane for lane in self.lanes() if topic in (None, lane.topic, self.remote_of(lane.topic))]
         lanes = [lane for lane in lanes if partition in (None, lane.partition)]
         if topic is not None and not lanes:

@@ -16,6 +16,8 @@ class Account:
     copied: int = 0
     control: int = 0
     aborted: int = 0
+    came_home: int = 0
+    """Written by the flow in the other direction."""
     compacted: int = 0
     """Cleaned away on the source, before or after they were copied."""
     skipped: int = 0
@@ -49,6 +51,7 @@ class SourceView:
     control: int
     aborted: int
     holes: int = 0
+    came_home: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def account_left_out(source: SourceView) -> Account:
     return Account(
         control=source.control,
         aborted=source.aborted,
+        came_home=source.came_home,
         compacted=source.holes,
         skipped=source.records,
         lost=source.deleted,
@@ -72,7 +76,7 @@ def account_left_out(source: SourceView) -> Account:
 
 def account_counted(source: SourceView, target: TargetView) -> Account:
     """A window in which nothing was cleaned: as many records on both sides, where both are whole."""
-    known = Account(control=source.control, aborted=source.aborted, compacted=source.holes)
+    known = Account(control=source.control, aborted=source.aborted, came_home=source.came_home, compacted=source.holes)
     if target.cut:
         # What the target deleted was there; more than was ever read cannot be.
         return known + Account(
@@ -96,6 +100,7 @@ def account_cleaned(source: SourceView, missing: int) -> Account:
         copied=source.records - missing,
         control=source.control,
         aborted=source.aborted,
+        came_home=source.came_home,
         compacted=source.holes,
         deleted=source.deleted,
         missing=missing,

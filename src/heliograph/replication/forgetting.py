@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.replication.generations import ClaimKey, EntryKey, LedgerKey, parse_key
+from heliograph.replication.generations import PRODUCER_NOTE, ClaimKey, EntryKey, LedgerKey, NoteKey, parse_key
 
 UNKNOWN_FLOW = "?"
 
@@ -57,6 +57,8 @@ def plan_forgetting(
     others: set[str] = set()
     for key in sorted(ledger_keys):
         parsed, owner = _owner(key)
+        if isinstance(parsed, NoteKey) and parsed.kind == PRODUCER_NOTE:
+            continue  # it stays with the ledger: a flow back tells this flow's records by it
         if owner == flow and parsed is not None:
             mine.append(parsed)
         else:

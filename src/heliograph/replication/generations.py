@@ -17,6 +17,8 @@ from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 LEDGER_VERSION = 1
 _HOLDER_PREFIX = "holder/"
 _NOTE_PREFIX = "note/"
+PRODUCER_NOTE = "producer"
+"""The kind of note that names a producer id of a flow; it outlives the generations that wrote under it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -142,6 +144,7 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "producer_epoch": entry.identity.producer_epoch,
             "isolation": entry.rule.isolation,
             "rule_version": entry.rule.version,
+            "without": entry.rule.without,
             "target_cluster_id": entry.target_cluster_id,
             "source_topic_id": entry.source_topic_id,
             "target_topic_id": entry.target_topic_id,
@@ -171,7 +174,7 @@ def decode_entry(value: bytes) -> LedgerEntry:
             lane=LaneId(str(fields["flow"]), str(fields["topic"]), int(fields["partition"])),
             generation=int(fields["generation"]),
             identity=Identity(int(fields["producer_id"]), int(fields["producer_epoch"])),
-            rule=Rule(str(fields["isolation"]), int(fields["rule_version"])),
+            rule=Rule(str(fields["isolation"]), int(fields["rule_version"]), str(fields.get("without", ""))),
             target_cluster_id=str(fields["target_cluster_id"]),
             source_topic_id=str(fields["source_topic_id"]),
             target_topic_id=str(fields["target_topic_id"]),
@@ -302,6 +305,16 @@ class LedgerBook:
     def notes(self, flow: str, kind: str) -> dict[str, bytes]:
         """What a job remembers of a flow, by subject. What it means is the job's own."""
         return {key.subject: value for key, value in self._notes.items() if (key.flow, key.kind) == (flow, kind)}
+
+    def producers(self, flow: str) -> set[int]:
+        """Every producer id under which a flow writes or ever wrote."""
+        entries = (entry for lane, found in self._entries.items() if lane.flow == flow for entry in found.values())
+        claims = (claim.entry for key, found in self._claims.items() if key[0].flow == flow for claim in found.values())
+        return self.noted_producers(flow) | {entry.identity.producer_id for entry in (*entries, *claims)}
+
+    def noted_producers(self, flow: str) -> set[int]:
+        """Those that outlive the generations which wrote under them."""
+        return {int(subject) for subject in self.notes(flow, PRODUCER_NOTE) if subject.isdecimal()}
 
     def _apply_note(self, key: NoteKey, value: bytes | None) -> None:
         if value is None:

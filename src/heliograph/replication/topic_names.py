@@ -8,10 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-
-from heliograph.replication.filters import NameFilter
+from typing import Protocol
 
 HEARTBEATS = "heartbeats"
+
+
+class Names(Protocol):
+    """Which names are taken: by lists, or by a user's class."""
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name is taken."""
+
+    def excludes(self, name: str) -> bool:
+        """Whether it is not, though it might be."""
 
 
 class ReplicationPolicy(ABC):
@@ -40,8 +49,16 @@ class ReplicationPolicy(ABC):
 
     def original_topic(self, topic: str) -> str:
         """The name on the cluster where the topic began, however many hops away."""
-        upstream = self.upstream_topic(topic)
-        return topic if upstream is None or upstream == topic else self.original_topic(upstream)
+        seen = {topic}
+        while (upstream := self.upstream_topic(topic)) is not None and upstream not in seen:
+            seen.add(upstream)
+            topic = upstream
+        return topic
+
+    def refusal(self, source_alias: str, topic: str) -> str:
+        """Why the topic cannot be copied under its remote name; empty if it can."""
+        del source_alias, topic
+        return ""
 
     def is_heartbeats(self, topic: str) -> bool:
         return self.original_topic(topic) == HEARTBEATS
@@ -141,7 +158,7 @@ class Decision:
 
 
 def should_replicate(
-    topic: str, names: NameFilter, policy: ReplicationPolicy, target_alias: str, heartbeats: bool
+    topic: str, names: Names, policy: ReplicationPolicy, target_alias: str, heartbeats: bool
 ) -> Decision:
     """Whether a source topic is mirrored; `heartbeats` is the flow's heartbeats.replication.enabled."""
     if policy.is_internal(topic):
@@ -152,7 +169,7 @@ def should_replicate(
     return wanted
 
 
-def _chosen(topic: str, names: NameFilter, policy: ReplicationPolicy, heartbeats: bool) -> Decision:
+def _chosen(topic: str, names: Names, policy: ReplicationPolicy, heartbeats: bool) -> Decision:
     if names.accepts(topic):
         return Decision(True, Reason.MATCHES)
     if heartbeats and policy.is_heartbeats(topic):

@@ -23,6 +23,8 @@ class TopicRules:
     replication_factor: int
     config_exclude: Callable[[str], bool]
     use_defaults_from: str = "target"
+    refusal: Callable[[str], str] = lambda _: ""
+    """Why a source topic cannot be copied under its remote name; empty if it can."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def plan_topics(
     blurred = {_blur(name): name for name in sorted(target)}
     for name in sorted(source):
         remote = remote_name(name)
-        fault = _name_fault(remote, owners) or _collision(remote, target, blurred)
+        fault = rules.refusal(name) or _name_fault(remote, owners) or _collision(remote, target, blurred)
         if fault:
             actions.append(Unnameable(name, remote, fault))
             continue

@@ -16,6 +16,8 @@ from heliograph.wire.varint import read_zigzag
 CONTROL = "control"
 ABORTED = "aborted"
 EMPTY = "empty"
+CAME_HOME = "came home"
+"""The flow in the other direction wrote it: kafka/homecoming.py."""
 
 _MARKER_KEY = Struct(">hh")  # version, type
 _ABORT_MARKER = 0

@@ -210,6 +210,8 @@ class Attempt:
         self._events: list[Event] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[Any] | None = None
+        self._is_ending = False
+        """It closes its sockets, and must not be kept from that."""
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
@@ -227,6 +229,7 @@ class Attempt:
         except Exception as error:  # noqa: BLE001  shown by the test that joins
             self.error = error
         finally:
+            self._is_ending = True
             # A process that dies closes its sockets; a cancelled slot does not.
             for part in (*slot._readers.values(), *slot._writers.values()):
                 await part.close()
@@ -243,7 +246,7 @@ class Attempt:
     # -- what is done to it -----------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        self._call(lambda: self._main and self._main.cancel())
+        self._call(lambda: self._main and not self._is_ending and self._main.cancel())
         self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive(), "the attempt did not die"
 

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from heliograph.control.status import LaneStatus, read_status
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.slot import now_ms
+from heliograph.kafka.life import now_ms
 from heliograph.model.lanes import Identity
 from heliograph.wire.filler import MOST, filler_batch
 from tests.integration.protocol.harness import Attempt, Mirror, Opened, _produce, carry, with_client
@@ -87,14 +87,14 @@ def test_a_source_that_begins_at_five_million_has_its_offsets_on_the_target_unti
 
 
 def test_a_fill_that_is_killed_again_and_again_goes_on_and_is_exact(aligned: Mirror) -> None:
-    """Small batches, so that kills fall between two of them."""
-    begin = 300_000
+    """Thousands of small batches, so that the first kill falls into the fill."""
+    begin = 100_000
     aligned.make_topic()
-    create_topic(aligned.target, aligned.remote, config={"max.message.bytes": "2000"})
+    create_topic(aligned.target, aligned.remote, config={"max.message.bytes": "400"})
     fill(aligned.source, aligned.topic, begin)
     write(aligned.source, aligned.topic, samples(200))
     filled = []
-    for share in (1, 2, 3):
+    for share in (0, 1, 2):
         with Attempt(aligned.open()) as attempt:
             wanted = share * begin // 4
             attempt.wait_for(partial(_has, aligned, wanted), f"more than {wanted} offsets are filled")

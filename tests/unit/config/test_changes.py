@@ -81,3 +81,33 @@ def test_a_run_that_ends_by_itself_changes_its_limits_alone() -> None:
 
 def test_what_is_live_are_settings_of_a_flow() -> None:
     assert {field.name for field in fields(FlowSettings)} >= LIVE
+
+
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def test_a_flow_whose_records_would_come_home_unknown_waits_for_the_next_start() -> None:
+    found = changes(settings(IDENTITY), settings(IDENTITY, "B->A.enabled = true", "A->C.enabled = true"))
+    assert [flow.flow.name for flow in found.added] == ["A->C"]
+    assert found.said[0] == "flow A->C is new"
+    assert found.said[1].startswith("flow B->A waits for the next start: it keeps names, and A->B must know")
+    assert f"A->B: the flow in the other direction {LATER}" in found.said
+    ended = changes(settings(IDENTITY, "B->A.enabled = true"), settings(IDENTITY))
+    assert ended.removed == ("B->A",)
+    assert [flow.home for flow in ended.changed] == ["B->A"], "what it wrote last may not have been passed yet"
+
+
+def test_names_that_other_flows_give_count_at_once_and_a_flows_own_wait() -> None:
+    own = "A->B.topic.rename.format = a-${topic}"
+    found = changes(settings(own), settings(own, "B->A.enabled = true", "B->A.topic.rename.format = b-${topic}"))
+    [flow] = found.changed
+    assert flow.naming.is_cycle("b-x", "B")
+    assert flow.remote_name("x") == "a-x"
+    other = changes(settings(own), settings("A->B.topic.rename.format = z-${topic}"))
+    assert other.changed == ()
+    assert other.said == (f"A->B: names of remote topics {LATER}",)
+    gone = changes(settings(own), settings())
+    assert gone.changed == ()
+    assert gone.said == (f"A->B: names of remote topics {LATER}",)
+    come = changes(settings(), settings(own))
+    assert come.changed == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -452,8 +453,8 @@ security.protocol = TLS
             "bad regular expression a(b: a group is not closed"
         ),
         (
-            f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy "
-            f"or {prefix}IdentityReplicationPolicy (no other class can be loaded)"
+            f"mm2.properties:6: A->B.replication.policy.class = com.example.Policy: expected {prefix}DefaultReplicationPolicy, "
+            f"{prefix}IdentityReplicationPolicy, or a class in Python as module:Class (no other Java class can be loaded)"
         ),
         "mm2.properties:7: epoch.seconds = 60: expected a whole number from 2 to 50 (seconds)",
         "mm2.properties:8: on.data.loss = maybe: expected continue or fail",
@@ -535,11 +536,9 @@ def test_two_identity_flows_that_name_one_topic_of_one_target_are_refused() -> N
 
 
 def test_identity_flows_in_a_circle_are_refused_once() -> None:
-    (fault,) = faults(BASE + IDENTITY + "B->A.enabled = true")
-    assert fault.startswith("mm2.properties: records of .* would circle for ever through A->B: ")
     circle = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\n"
     (fault,) = faults(circle)
-    assert "would circle for ever through A->B" in fault
+    assert fault.startswith("mm2.properties: records of .* would circle for ever through A->B: ")
     assert len(load(circle + "C->A.topics = other", "mm2.properties").flows) == 3
     assert len(load(circle.replace(IDENTITY, ""), "mm2.properties").flows) == 3
 
@@ -547,15 +546,94 @@ def test_identity_flows_in_a_circle_are_refused_once() -> None:
 def test_identity_flows_whose_excludes_may_keep_them_apart_are_not_refused() -> None:
     apart = BASE + IDENTITY + "B->A.enabled = true\nA->B.topics.exclude = b-.*\nB->A.topics.exclude = a-.*\n"
     assert len(load(apart, "mm2.properties").flows) == 2
-    named = BASE + IDENTITY + "B->A.enabled = true\ntopics = orders\n"
+    named = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\ntopics = orders\n"
     assert "records of orders would circle" in faults(named)[0]
-    assert len(load(named + "B->A.topics.exclude = ord.*", "mm2.properties").flows) == 2
+    assert len(load(named + "B->C.topics.exclude = ord.*", "mm2.properties").flows) == 3
 
 
 def test_a_chain_that_leads_into_a_circle_is_not_blamed() -> None:
-    text = TRIANGLE + IDENTITY + "A->B.enabled=true\nB->C.enabled=true\nC->B.enabled=true\n"
+    clusters = TRIANGLE.replace("A, B, C", "A, B, C, D") + "D.bootstrap.servers = d:1\n"
+    flows = "A->B.enabled=true\nB->C.enabled=true\nC->D.enabled=true\nD->B.enabled=true\n"
+    (fault, shared) = faults(clusters + IDENTITY + "topics = orders\n" + flows)
+    assert "would both write orders on B" in fault
+    assert "through B->C" in shared
+
+
+def test_two_flows_in_both_directions_that_keep_names_know_of_each_other() -> None:
+    there, back = load(BASE + IDENTITY + "B->A.enabled = true", "mm2.properties").flows
+    assert (there.home, back.home) == ("B->A", "A->B")
+    assert (there.jobs.sync_configs, back.jobs.sync_configs) == (True, False)
+    one_way = BASE + IDENTITY + "B->A.enabled = true\nA->B.sync.topic.configs.enabled = false\n"
+    assert [flow.jobs.sync_configs for flow in load(one_way, "mm2.properties").flows] == [False, True]
+    named = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = x -> x\n"
+    assert [flow.home for flow in load(named, "mm2.properties").flows] == ["", "A->B"]
+    both = named + "B->A.topic.rename.pairs = x -> x\n"
+    assert [flow.home for flow in load(both, "mm2.properties").flows] == ["B->A", "A->B"]
+    assert [flow.home for flow in load(BASE + "B->A.enabled = true", "mm2.properties").flows] == ["", ""]
+
+
+def test_what_cannot_be_of_flows_in_both_directions_is_warned_of() -> None:
+    text = BASE + IDENTITY + "B->A.enabled = true\nB->A.sync.topic.configs.enabled = true\n"
+    (warning,) = load(text, "mm2.properties").warnings
+    assert warning.endswith(
+        "B->A.sync.topic.configs.enabled has no effect: A->B keeps names too, and the configs of both go its way"
+    )
+    groups = load(BASE + IDENTITY + "B->A.enabled = true\nA->B.sync.group.offsets.enabled = true", "x")
+    assert "has no effect on A->B: both clusters write these topics" in groups.warnings[0]
+    assert not any(flow.jobs.groups.sync or flow.jobs.groups.checkpoints for flow in groups.flows)
+    full = load(BASE + IDENTITY + "B->A.enabled = true\nsync.topic.acls.scope = full", "x")
+    assert [flow.jobs.sync_acls for flow in full.flows] == [True, False]
+    (first, second) = load(BASE + IDENTITY + "B->A.enabled = true\nsync.topic.deletes.enabled = true", "x").warnings
+    assert first.endswith("sync.topic.deletes.enabled has no effect on A->B: B->A makes the topic again")
+    assert "no effect on B->A" in second
+
+
+# Names
+
+
+def test_names_of_its_own_are_a_flows_and_known_to_all_flows() -> None:
+    text = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = orders -> sales\n"
+    text += "A->B.topic.rename.regex = (.+)-prod -> prod.$1\nA->B.topic.rename.format = ${topic}.copy\n"
+    settings = load(text, "mm2.properties")
+    assert settings.warnings == ()
+    there, back = settings.flows
+    assert [there.remote_name(topic) for topic in ("orders", "x-prod", "x")] == ["sales", "prod.x", "x.copy"]
+    assert back.remote_name("x") == "B.x"
+    assert back.naming.is_cycle("sales", "A")
+    assert there.refusal("orders") == ""
+    trial = replace(there, flow=replace(there.flow, trial="try-"))
+    assert trial.remote_name("orders") == "try-sales"
+
+
+def test_a_format_that_keeps_names_is_the_identity_policy() -> None:
+    settings = flow("topic.rename.format = ${topic}")
+    assert (settings.policy, settings.routes) == ("identity", ())
+    assert settings.remote_name("orders") == "orders"
+
+
+def test_names_that_cannot_be_taken_back_are_refused_with_their_line() -> None:
+    (fault,) = faults(BASE + "A->B.topic.rename.regex = (.*)-(.*) -> $1$2")
+    assert fault.startswith("mm2.properties:5: A->B.topic.rename.regex = (.*)-(.*) -> $1$2: expected a Java regular")
+    assert fault.endswith("else two topics could have one name")
+    assert "expected a list of SOURCE -> REMOTE" in faults(BASE + "topic.rename.pairs = a -> x, b -> x")[0]
+    assert "expected ${topic} once" in faults(BASE + "topic.rename.format = copy")[0]
+
+
+def test_two_flows_that_give_one_name_on_one_target_are_refused() -> None:
+    text = TRIANGLE + "A->C.enabled=true\nB->C.enabled=true\ntopic.rename.pairs = orders -> sales\n"
     (fault,) = faults(text)
-    assert "through B->C" in fault
+    assert fault == (
+        "mm2.properties: A->C and B->C would both write sales on C: name the copies apart, or name it in the topics of one "
+        "of them"
+    )
+    assert len(load(text + "B->C.topics = clicks", "mm2.properties").flows) == 2
+
+
+def test_pairs_that_lead_records_back_are_refused_once() -> None:
+    text = BASE + "B->A.enabled = true\nA->B.topic.rename.pairs = x -> y\nB->A.topic.rename.pairs = y -> x, z -> q\n"
+    (fault,) = faults(text)
+    assert fault.startswith("mm2.properties: records of x would circle for ever through A: topic.rename.pairs")
+    assert len(load(text.replace("y -> x", "y -> w"), "mm2.properties").flows) == 2
 
 
 # Files

@@ -11,7 +11,7 @@ from heliograph.kafka.log_ends import End
 from heliograph.kafka.ranges import Log, Seen
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.anchors import Anchor, keep_anchor, over_a_jump
-from heliograph.wire.aborted import ABORTED, CONTROL, EMPTY
+from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL, EMPTY
 from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.record_batch import read_header, restamp
 from heliograph.wire.records import read_records
@@ -71,7 +71,9 @@ class MemoryLog:
         return End(self, Log("topic", "", 0, 0), self.start, self.end)  # type: ignore[arg-type]  # stands in
 
 
-async def read_range(log: MemoryLog, _: Log, offset: int, end: int, *, committed: bool) -> AsyncIterator[Seen]:
+async def read_range(
+    log: MemoryLog, _: Log, offset: int, end: int, *, committed: bool, home: object
+) -> AsyncIterator[Seen]:
     for seen in log.seen():
         if seen.header.next_offset > offset and seen.header.base_offset < end:
             yield Seen(seen.header, seen.data, seen.dropped if committed else None)
@@ -96,6 +98,7 @@ class History:
     truth: dict[int, int] = field(default_factory=dict)
     control: int = 0
     aborted: int = 0
+    came_home: int = 0
     skipped: int = 0
     _rows: dict[int, Row] = field(default_factory=dict)
     _anchors: list[Anchor] = field(default_factory=list)
@@ -137,6 +140,12 @@ class History:
     def abort(self) -> None:
         self.source.add([(b"a", b"aborted")] * 2, (9, 0), 0, dropped=ABORTED)
         self.aborted += 2
+
+    def home(self) -> None:
+        """The flow in the other direction wrote it."""
+        records = self.chance.randint(1, self.largest)
+        self.source.add([(b"k1", b"from there")] * records, (8, 0), 0, dropped=CAME_HOME)
+        self.came_home += records
 
     def foreign(self) -> None:
         self.target.add([(b"f", b"foreign")] * self.chance.randint(1, 2), (self.chance.choice([-1, 5]), 0), 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -499,3 +500,32 @@ def test_without_a_codec_every_batch_keeps_its_own() -> None:
     run = reading()
     items = cut(run, [dense(START, 10), dense(START + 10, 40, shape=Shape(codec=LZ4))], cutter=Cutter(True, 0))
     assert [(item.raw, read_header(item.data, 0).codec) for item in items] == [(True, 0), (True, LZ4)]
+
+
+class Known:
+    """A judge who knows that these producers are the other flow's."""
+
+    def __init__(self, *theirs: int) -> None:
+        self._theirs = theirs
+        self.learned: set[int] = set()
+
+    async def learn(self, producer_ids: Iterable[int]) -> None:
+        self.learned |= set(producer_ids)
+
+    def is_theirs(self, producer_id: int) -> bool:
+        return producer_id in self._theirs
+
+
+def test_batches_that_came_home_are_dropped_and_counted_whatever_their_size() -> None:
+    run = following(entry(source_next=START))
+    theirs, others = Shape(producer=(7, 0, 0)), Shape(producer=(8, 0, 0))
+    batches = [dense(100, 10, shape=theirs), small(110), dense(111, 1, 20, theirs), dense(112, 10, shape=others)]
+    judge = Known(7)
+    cutter = Cutter(read_committed=True, home=judge)
+    data, part = response(batches)
+    asyncio.run(cutter.learn([part], Pool().chunk(data)))
+    assert judge.learned == {7, 8, -1}
+    sent = cut(run, batches, cutter=cutter)
+    assert [(item.source_first, item.count) for item in sent] == [(110, 1), (112, 10)]
+    assert run.counts.dropped == {"came home": 2}
+    assert run.fetch_offset == 122

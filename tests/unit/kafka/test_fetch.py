@@ -243,7 +243,7 @@ def test_an_answer_is_taken_only_by_a_lane_that_is_still_where_it_was_asked_for(
         answer = response(12, [Topic(topic="orders", partitions=[partition(3, batch)])])
         chunk = memory.take(len(answer))
         chunk.buffer[: len(answer)] = answer
-        reader._hand_out(12, chunk)
+        await reader._hand_out(12, chunk)
 
     asyncio.run(hand_out())
     assert len(run.queue) == taken

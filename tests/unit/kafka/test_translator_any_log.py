@@ -14,7 +14,7 @@ from heliograph.kafka.translator import Translator
 from heliograph.replication.translation import Exact, Gone, NeverCopied, NotKnown, NotYetCopied, points
 from tests.unit.kafka.memory_logs import History, fetch_batches, read_range
 
-COMMON = ["copy"] * 5 + ["marker", "abort", "foreign", "second", "skip"]
+COMMON = ["copy"] * 5 + ["marker", "abort", "home", "foreign", "second", "skip"]
 SEEDS = range(40)
 
 
@@ -64,6 +64,8 @@ def test_whole_logs_are_translated_and_accounted_for_without_exception(seed: int
         assert account.closes
         assert (account.copied, account.offsets) == (len(made.truth), made.source.end - first)
         assert account.skipped == made.skipped or first > 0
+        waiting = made.source.end - lane.entry.source_next
+        assert account.came_home <= made.came_home <= account.came_home + first + waiting
 
     asyncio.run(check())
 

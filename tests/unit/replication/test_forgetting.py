@@ -31,6 +31,13 @@ def test_another_flows_key_keeps_the_topics_and_is_not_touched() -> None:
     assert len(plan.ledger_keys) == 4
 
 
+def test_the_names_of_producers_stay_as_long_as_the_ledger_does() -> None:
+    notes = (f"note/producer/{FLOW}#41", "note/producer/C->B#42")
+    assert len(plan_forgetting(FLOW, [*KEYS, *notes], {}, TOPICS).ledger_keys) == 4
+    assert plan_forgetting(FLOW, [*KEYS, *notes], {}, TOPICS).delete_topics == TOPICS
+    assert plan_forgetting(FLOW, [*notes, "C->B/orders/0/0"], {}, TOPICS).is_nothing
+
+
 def test_a_key_of_an_unknown_kind_is_somebody_elses() -> None:
     plan = plan_forgetting(FLOW, [*KEYS, "strange"], {}, TOPICS)
     assert plan.delete_topics == ()

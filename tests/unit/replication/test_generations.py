@@ -13,6 +13,7 @@ from heliograph.model.events import EventKind
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.model.policies import Policies
 from heliograph.replication.generations import (
+    PRODUCER_NOTE,
     ClaimKey,
     EntryKey,
     Holder,
@@ -50,7 +51,7 @@ ENTRY = LedgerEntry(
     anchors=((10, 0), (30, 15)),
     last=(48, 39),
 )
-LATER = ("version", "mm2_offset", "last", "filling", "filler_to", "differs_at")
+LATER = ("version", "mm2_offset", "last", "filling", "filler_to", "differs_at", "without")
 """Fields that came later: older entries are read without them."""
 HOLDER = Holder("A->B", "host-1", 4711, "run-1", since_ms=5, renewed_ms=9, released=False)
 
@@ -195,6 +196,29 @@ def test_an_entry_from_before_the_first_take_over_knows_no_progress_of_mirrormak
     assert decode_entry(json.dumps(fields).encode()).mm2_offset == 41
     del fields["mm2_offset"]
     assert decode_entry(json.dumps(fields).encode()).mm2_offset == -1
+
+
+def test_an_entry_from_before_flows_in_both_directions_leaves_nothing_out() -> None:
+    fields = json.loads(encode_entry(replace(ENTRY, rule=Rule(without="B->A"))))
+    assert decode_entry(json.dumps(fields).encode()).rule == Rule(without="B->A")
+    del fields["without"]
+    assert decode_entry(json.dumps(fields).encode()).rule == Rule()
+
+
+def test_a_flows_producers_are_known_from_notes_entries_and_claims_and_outlive_generations() -> None:
+    book = LedgerBook()
+    flow = ENTRY.lane.flow
+    first = replace(ENTRY, generation=0, identity=Identity(41, 0))
+    book.apply(str(EntryKey(ENTRY.lane, 0)), encode_entry(first), 0)
+    second = replace(ENTRY, generation=1, identity=Identity(42, 0))
+    book.apply(str(ClaimKey(ENTRY.lane, 1, "x")), encode_entry(second), 1)
+    other = replace(ENTRY, lane=LaneId("C->D", "t", 0), identity=Identity(99, 0))
+    book.apply(str(EntryKey(other.lane, 0)), encode_entry(other), 2)
+    assert (book.producers(flow), book.noted_producers(flow)) == ({41, 42}, set())
+    book.apply(str(NoteKey(flow, PRODUCER_NOTE, "41")), b"{}", 3)
+    book.apply(str(NoteKey(flow, PRODUCER_NOTE, "strange")), b"{}", 4)
+    book.apply(str(EntryKey(ENTRY.lane, 0)), None, 5)
+    assert (book.producers(flow), book.noted_producers(flow)) == ({41, 42}, {41})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pytest
 
 from heliograph.model.lanes import SEQUENCE_MASK
 from heliograph.replication.translation import (
+    IN_ABORTED,
+    MARKER,
     Answer,
     Counted,
     Exact,
@@ -22,6 +24,7 @@ from heliograph.replication.translation import (
     Window,
     by_count,
     by_key,
+    is_marked,
     is_plain,
     nothing_copied,
     points,
@@ -238,3 +241,8 @@ def test_equal_records_whose_order_does_not_tell_are_not_guessed() -> None:
     assert by_key(11, source, target, 3, "target") == NotKnown(
         "the other side has 2 records like this one, and their order does not tell which"
     )
+
+
+def test_what_no_reader_of_committed_records_gets_is_told_from_what_was_left_out() -> None:
+    assert is_marked(MARKER) and is_marked(IN_ABORTED)
+    assert not is_marked("the lane began at source offset 5")

@@ -10,6 +10,7 @@ from heliograph.config.kinds import (
     Flag,
     Kind,
     Names,
+    Plugin,
     Regexes,
     Separator,
     Servers,
@@ -24,7 +25,6 @@ DEFAULT_POLICY = f"{_PACKAGE}.DefaultReplicationPolicy"
 IDENTITY_POLICY = f"{_PACKAGE}.IdentityReplicationPolicy"
 _SECONDS = Whole(1, unit="seconds")
 _FACTOR = Whole(1, special=-1)
-_REMOVED = "MirrorMaker 2 removed it in 4.0, and it is not read; write {} instead"
 _CONFIGS_NOT_COPIED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
     r"message\.timestamp\.difference\.max\.ms, log\.message\.timestamp\.before\.max\.ms, "
@@ -57,15 +57,16 @@ SERVED = (
     ),
     _served(
         "topic.filter.class",
-        ClassName((f"{_PACKAGE}.DefaultTopicFilter",)),
+        Plugin((f"{_PACKAGE}.DefaultTopicFilter",)),
         f"{_PACKAGE}.DefaultTopicFilter",
-        "How topics are chosen.",
+        "How topics are chosen: by topics and topics.exclude, or by a class of your own.",
     ),
     _served(
         "replication.policy.class",
-        ClassName((DEFAULT_POLICY, IDENTITY_POLICY)),
+        Plugin((DEFAULT_POLICY, IDENTITY_POLICY)),
         DEFAULT_POLICY,
-        "How remote topics are called: alias, separator, name; or, with IdentityReplicationPolicy, as on the source.",
+        "How remote topics are called: alias, separator, name; with IdentityReplicationPolicy as on the source; or as a class of "
+        "your own says.",
     ),
     _served("replication.policy.separator", Separator(), ".", "Stands between alias and topic in a remote name."),
     _served(
@@ -85,9 +86,9 @@ SERVED = (
     ),
     _served(
         "config.property.filter.class",
-        ClassName((f"{_PACKAGE}.DefaultConfigPropertyFilter",)),
+        Plugin((f"{_PACKAGE}.DefaultConfigPropertyFilter",)),
         f"{_PACKAGE}.DefaultConfigPropertyFilter",
-        "How topic configs are chosen.",
+        "How topic configs are chosen: all but config.properties.exclude, or by a class of your own.",
     ),
     Option(
         "use.defaults.from",
@@ -304,9 +305,9 @@ CONNECTORS = (
     ),
     _served(
         "group.filter.class",
-        ClassName((f"{_PACKAGE}.DefaultGroupFilter",)),
+        Plugin((f"{_PACKAGE}.DefaultGroupFilter",)),
         f"{_PACKAGE}.DefaultGroupFilter",
-        "How groups are chosen.",
+        "How groups are chosen: by groups and groups.exclude, or by a class of your own.",
     ),
     _served("refresh.groups.enabled", Flag(), "true", "Whether new groups are looked for."),
     _served("refresh.groups.interval.seconds", _SECONDS, "600", "How often new groups are looked for."),
@@ -349,9 +350,6 @@ CONNECTORS = (
 )
 
 REMOVED = (
-    _known("topics.blacklist", Regexes(), None, "Old name.", _REMOVED.format("topics.exclude")),
-    _known("groups.blacklist", Regexes(), None, "Old name.", _REMOVED.format("groups.exclude")),
-    _known("config.properties.blacklist", Regexes(), None, "Old name.", _REMOVED.format("config.properties.exclude")),
     _known(
         "use.incremental.alter.configs",
         Choice(("requested", "required", "never")),

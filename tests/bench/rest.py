@@ -1,0 +1,180 @@
+"""`python -m tests.bench.rest [--topics 1000] [--groups 500] [--out build/rest.json]`: many lanes, and what they cost at rest.
+
+One broker pair, five partitions a topic, one record in each, groups that have committed. Measured: until everything is copied,
+then CPU and memory of the mirror while nothing happens but its jobs, and how long each job takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic, OffsetSpec
+
+from heliograph.embedded.cluster import EmbeddedCluster, start_many
+from heliograph.embedded.settings import Jvm
+from heliograph.errors import SetupError
+from tests.bench import facts
+from tests.bench.gauge import Family
+from tests.bench.mirrors import Heliograph
+from tests.support.heliograph_run import write_properties
+from tests.support.topics import ANSWER_SECONDS, admin
+
+PARTITIONS = 5
+TOPICS_OF_A_GROUP = 2
+_AT_ONCE = 100
+_SETTLE_SECONDS = 60.0
+_COPY_SECONDS = 600.0
+
+
+def main() -> int:
+    args = _arguments()
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="heliograph-rest-", ignore_cleanup_errors=True) as directory:
+        found = _measure(Path(directory), args.topics, args.groups, args.seconds)
+    args.out.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.rest", description="Many lanes at rest.")
+    parser.add_argument("--topics", type=int, default=1000, help="default: %(default)s")
+    parser.add_argument("--groups", type=int, default=500, help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long it is watched at rest (default: 120)")
+    parser.add_argument("--out", type=Path, default=Path("build/rest.json"), help="default: %(default)s")
+    return parser.parse_args()
+
+
+def _measure(directory: Path, topics: int, groups: int, seconds: float) -> dict[str, Any]:
+    commit, changed = facts.commit()
+    pair = [EmbeddedCluster(name, directory, jvm=Jvm(heap="1g")) for name in ("A", "B")]
+    names = [f"topic-{number:04d}" for number in range(topics)]
+    try:
+        start_many(pair)
+        source, target = (cluster.bootstrap for cluster in pair)
+        _fill(source, names, groups)
+        mirror = Heliograph(_file(directory / "mm2.properties", source, target), directory / "mirror.log")
+        began = time.monotonic()
+        mirror.start()
+        try:
+            family = Family(mirror.pid)
+            _wait_for_copies(target, names, mirror)
+            copied_s = time.monotonic() - began
+            family.look()
+            copy_cpu = family.cpu_seconds()
+            time.sleep(_SETTLE_SECONDS)
+            rest = _at_rest(family, seconds)
+            jobs = _jobs(directory / "mm2.properties")
+        finally:
+            mirror.stop()
+    finally:
+        for cluster in pair:
+            cluster.stop()
+    return {
+        "commit": commit,
+        "changed": changed,
+        "machine": facts.machine(),
+        "topics": topics,
+        "lanes": topics * PARTITIONS,
+        "groups": groups,
+        "copied_seconds": copied_s,
+        "copied_cpu_seconds": copy_cpu,
+        **rest,
+        "jobs": jobs,
+    }
+
+
+def _file(path: Path, source: str, target: str) -> Path:
+    factors = (
+        "replication",
+        "heartbeats.topic.replication",
+        "checkpoints.topic.replication",
+        "offset-syncs.topic.replication",
+    )
+    return write_properties(
+        path,
+        {
+            "clusters": "A, B",
+            "A.bootstrap.servers": source,
+            "B.bootstrap.servers": target,
+            "A->B.enabled": "true",
+            "A->B.topics": "topic-.*",
+            "A->B.sync.group.offsets.enabled": "true",
+            **{f"{name}.factor": "1" for name in factors},
+        },
+    )
+
+
+def _fill(bootstrap: str, names: list[str], groups: int) -> None:
+    """Topics with a record in each partition, and groups that have read it in two topics each."""
+    client = admin(bootstrap)
+    for first in range(0, len(names), _AT_ONCE):
+        made = client.create_topics([NewTopic(name, PARTITIONS, 1) for name in names[first : first + _AT_ONCE]])
+        for future in made.values():
+            future.result(ANSWER_SECONDS)
+    writer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50})
+    for name in names:
+        for partition in range(PARTITIONS):
+            writer.produce(name, b"value", b"key", partition)
+        writer.poll(0)
+    if writer.flush(120):
+        raise SetupError("not every record was written")
+    for number in range(groups):
+        read = [names[(number * TOPICS_OF_A_GROUP + place) % len(names)] for place in range(TOPICS_OF_A_GROUP)]
+        offsets = [TopicPartition(name, partition, 1) for name in read for partition in range(PARTITIONS)]
+        wanted = ConsumerGroupTopicPartitions(f"group-{number:04d}", offsets)
+        for future in client.alter_consumer_group_offsets([wanted]).values():
+            future.result(ANSWER_SECONDS)
+
+
+def _wait_for_copies(bootstrap: str, names: list[str], mirror: Heliograph) -> None:
+    client = admin(bootstrap)
+    deadline = time.monotonic() + _COPY_SECONDS
+    missing = {TopicPartition(f"A.{name}", partition) for name in names for partition in range(PARTITIONS)}
+    while missing:
+        if time.monotonic() > deadline:
+            raise SetupError(f"{len(missing)} partitions were not copied within {_COPY_SECONDS:.0f} s")
+        _ = mirror.pid  # raises when it ended
+        known = client.list_topics(timeout=ANSWER_SECONDS).topics
+        asked = {at: OffsetSpec.latest() for at in missing if at.topic in known}
+        answers = client.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
+        missing -= {at for at, future in answers.items() if future.exception() is None and future.result().offset > 0}
+        time.sleep(1)
+
+
+def _at_rest(family: Family, seconds: float) -> dict[str, float]:
+    family.look()
+    began, before = time.monotonic(), family.cpu_seconds()
+    time.sleep(seconds)
+    family.look()
+    used = family.cpu_seconds() - before
+    return {"rest_cpu_percent": 100 * used / (time.monotonic() - began), "rest_pss_mb": family.pss_mb()}
+
+
+def _jobs(file: Path) -> list[dict[str, Any]]:
+    """Each job's last turn, as status tells it."""
+    program = Path(sys.executable).with_name("heliograph")
+    said = subprocess.run([str(program), "status", str(file), "--json"], capture_output=True, text=True, check=False)
+    (flow,) = json.loads(said.stdout)
+    states = [lane["state"] for lane in flow["lanes"]]
+    following = {
+        "name": "lanes that follow",
+        "took_ms": 0,
+        "late": 0,
+        "trouble": "",
+        "count": states.count("following"),
+    }
+    kept = ("name", "took_ms", "late", "trouble")
+    return [following, *({name: job[name] for name in kept} for job in flow["jobs"])]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
