@@ -94,6 +94,8 @@ def test_a_run_writes_both_pairs_and_the_copy_of_the_sources_reaches_the_target(
     assert decoded(there, "heartbeats") == {("A", "B")}
     assert decoded(here, "heartbeats") == {("B", "A")}
     assert decoded(there, "A.heartbeats") == {("B", "A")}
+    others = [name for side in (here, there) for name in topic_names(side) if name.endswith(".internal")]
+    assert others == [], "emit.offset-syncs.enabled and emit.checkpoints.enabled are false in this file"
     assert "B.A.heartbeats" not in topic_names(here) and "A.A.heartbeats" not in topic_names(there)
     read = as_mirrormaker_reads(there, "A.heartbeats")
     assert len(read) == 2

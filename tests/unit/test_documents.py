@@ -20,11 +20,13 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "heliograph"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GLOSSARY = ROOT / "docs" / "glossary.md"
+COMPATIBILITY = ROOT / "docs" / "mm2-compatibility.md"
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<to>[^)\s]+)\)")
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 _FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PATH_IN_REPOSITORY = re.compile(r"^(?:src|tests|docs/decisions|\.ci)/[\w./-]+$")
+_TEST_BY_NAME = re.compile(r"^(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)*)$")
 _MODULE_IN_PACKAGE = re.compile(
     r"^(?:cli|operations|embedded|control|config|spark|kafka|replication|wire|model)/[\w./]*$"
 )
@@ -84,6 +86,59 @@ def test_every_file_that_a_document_names_exists(document: Path) -> None:
     missing = [span for span in spans if _PATH_IN_REPOSITORY.match(span) and not (ROOT / span).exists()]
     missing += [span for span in spans if _MODULE_IN_PACKAGE.match(span) and not (PACKAGE / span).exists()]
     assert not missing
+
+
+def named_tests(text: str) -> list[str]:
+    return [span for span in _CODE_SPAN.findall(without_fences(text)) if "::" in span and span.startswith("tests/")]
+
+
+def is_a_test(span: str) -> bool:
+    named = _TEST_BY_NAME.match(span)
+    if named is None or not (ROOT / named["file"]).exists():
+        return False
+    text = text_of(ROOT / named["file"])
+    return all(
+        re.search(rf"^\s*(?:async def|def|class) {name}\b", text, re.MULTILINE) for name in named["name"].split("::")
+    )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_test_that_a_document_names_exists(document: Path) -> None:
+    assert not [span for span in named_tests(text_of(document)) if not is_a_test(span)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "tests/unit/test_documents.py::test_every_test",
+        "tests/unit/test_nothing.py::test_x",
+        "tests/unit/test_documents.py::",
+        "tests/unit/wire/test_mm2.py::TestEveryBinaryRecord::test_x",
+    ],
+)
+def test_a_test_that_does_not_exist_would_be_found(wrong: str) -> None:
+    assert named_tests(f"see `{wrong}`") == [wrong]
+    assert not is_a_test(wrong)
+    assert is_a_test("tests/unit/wire/test_mm2.py::TestEveryBinaryRecord::test_cut_short_is_refused")
+
+
+def upstream_rows() -> list[tuple[str, str, str]]:
+    """Of the tables of MirrorMaker 2's tests: their names, our tests, remarks."""
+    section = text_of(COMPATIBILITY).partition("\n## Every upstream test\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ") and " | here | " not in line]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    return [(upstream, here, remarks) for upstream, here, remarks in rows]
+
+
+def test_every_upstream_test_has_a_counterpart_or_a_reason() -> None:
+    rows = upstream_rows()
+    assert len(rows) > 100
+    assert not [upstream for upstream, here, remarks in rows if not (named_tests(here) or (here == "none" and remarks))]
+
+
+def test_no_upstream_test_is_listed_twice() -> None:
+    names = [name.strip() for upstream, _, _ in upstream_rows() for name in upstream.split(",")]
+    assert len(names) == len(set(names))
 
 
 # -- the file map -------------------------------------------------------------------------------------------------------

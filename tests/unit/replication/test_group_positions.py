@@ -52,6 +52,11 @@ def test_what_was_never_copied_or_is_another_topic_now_has_no_pair() -> None:
     assert target == NoPair("the remote topic was deleted and created again since it was written to")
 
 
+def test_a_group_of_an_empty_partition_stands_at_the_beginning_of_its_copy() -> None:
+    empty = replace(ENTRY, source_next=0, target_next=0)
+    assert pair_without_reading(LANE, 0, empty) == Pair(0, 0)
+
+
 def test_with_the_same_names_both_ways_no_place_of_a_group_is_exact() -> None:
     both = replace(ENTRY, rule=Rule(without="B->A"))
     for offset in (50, 100):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -94,20 +94,43 @@ def test_evenly_spaced_syncs_push_out_one_at_a_time(step: int) -> None:
         assert {0, offset} <= after
 
 
-@pytest.mark.parametrize("bits", range(1, 12))
-def test_randomly_spaced_syncs_push_out_few(bits: int) -> None:
+@pytest.mark.parametrize(
+    ("bits", "least"), [*((bits, 1) for bits in range(1, 12)), (30, 1), (1, 1 << 16), (53, 1 << 16)]
+)
+def test_randomly_spaced_syncs_push_out_few(bits: int, least: int) -> None:
     chance = random.Random(bits)
+    steps = [least + chance.randrange(1 << bits) for _ in range(1_000)]
+    assert_few_are_pushed_out(steps, bits + 2)
+
+
+def test_syncs_of_which_every_other_one_was_lost_push_out_two_at_most() -> None:
+    chance = random.Random(0)
+    assert_few_are_pushed_out([chance.choice((100, 200)) for _ in range(10_000)], 2)
+
+
+def assert_few_are_pushed_out(steps: list[int], most: int) -> None:
+    """The newest and the oldest sync are always there."""
     store = OffsetSyncStore(must_read_to_end=False)
     store.loaded()
     offset = 0
     store.add(PLACE, sync(0, 0))
-    for _ in range(1_000):
-        offset += 1 + chance.randrange(1 << bits)
+    for step in steps:
+        offset += step
         before = distinct(store)
         store.add(PLACE, sync(offset, offset))
         after = distinct(store)
-        assert len(before - after) <= bits + 2
+        assert len(before - after) <= most
         assert {0, offset} <= after
+
+
+def test_after_every_sync_slots_are_as_far_apart_as_they_may_be_and_must_be() -> None:
+    """Its invariants B and C, of each two slots, over the offsets of golden A."""
+    store = OffsetSyncStore(must_read_to_end=False)
+    for offset in range(0, 10_001, 10):
+        store.add(PLACE, sync(offset, offset))
+        ups = [kept.upstream for kept in store._slots[PLACE]]
+        for i, j in combinations(range(64), 2):
+            assert ups[i] == ups[j] or (1 << max(i - 2, 0)) <= ups[i] - ups[j] <= (1 << j) - (1 << i)
 
 
 def test_a_leap_over_half_of_all_offsets_fills_every_slot() -> None:

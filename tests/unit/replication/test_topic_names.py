@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from heliograph.replication.filters import NameFilter
@@ -18,6 +20,7 @@ from heliograph.replication.topic_names import (
 DEFAULT = DefaultPolicy()
 IDENTITY = IdentityPolicy("A")
 ALL = NameFilter((".*",), (r"mm2.*\.internal", r".*\.replica", "__.*"))
+EVERY = NameFilter((".*",))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,8 @@ def test_identity_policy_renames_heartbeats() -> None:
         (".", True, "checkpoints.internal", False, False, False),
         (".", True, "x.internal", False, False, False),
         (".", True, "mm2x-internal", False, False, False),
+        (".", True, "mm2-offsets-C-internal", False, False, False),
+        (".", True, "mm2-offsets_C_internal", False, False, False),
         (".", True, "__c", False, False, True),
         (".", True, ".a", False, False, True),
         ("_", True, "mm2-offsets.C.internal", False, False, False),
@@ -114,6 +119,56 @@ def test_the_offset_syncs_topic_has_the_other_clusters_alias_and_the_internal_se
 
 
 @pytest.mark.parametrize(
+    "policy", [DefaultPolicy, lambda *rest: IdentityPolicy("A", *rest)], ids=["default", "identity"]
+)
+def test_the_checkpoints_topic_has_the_sources_alias_and_the_internal_separator_and_heartbeats_neither(
+    policy: Callable[[str, bool], ReplicationPolicy],
+) -> None:
+    assert policy("__", True).checkpoints_topic("C") == "C__checkpoints__internal"
+    assert policy("__", False).checkpoints_topic("C") == "C.checkpoints.internal"
+    assert policy("__", True).offset_syncs_topic("C") == "mm2-offset-syncs__C__internal"
+    for enabled in (True, False):
+        assert policy("__", enabled).is_heartbeats("heartbeats")
+        assert policy("__", enabled).format_remote_topic("A", "heartbeats") == "A__heartbeats"
+        assert policy("__", enabled).is_heartbeats("A__heartbeats")
+
+
+_CIRCLES = ["target.{}", "target.source.{}", "source.target.{}", "target.source.target.{}", "source.target.source.{}"]
+
+
+@pytest.mark.parametrize("name", _CIRCLES)
+def test_a_name_with_the_targets_alias_anywhere_in_it_came_from_there(name: str) -> None:
+    """testNoCycles and testIdentityReplication: with the Identity policy heartbeats alone are told by their names."""
+    topic, heartbeats = name.format("topic1"), name.format("heartbeats")
+    identity, default = IdentityPolicy("source"), DefaultPolicy()
+    assert not should_replicate(topic, EVERY, default, "target", True).replicate
+    assert not should_replicate(heartbeats, EVERY, default, "target", True).replicate
+    assert should_replicate(topic, EVERY, identity, "target", True).replicate
+    assert not should_replicate(heartbeats, EVERY, identity, "target", True).replicate
+
+
+@pytest.mark.parametrize(
+    "name", ["topic1", "source.topic1", "othersource.topic1", "heartbeats", "othersource.heartbeats"]
+)
+def test_every_other_name_may_go_there(name: str) -> None:
+    for policy in (DefaultPolicy(), IdentityPolicy("source")):
+        assert should_replicate(name, EVERY, policy, "target", True).replicate
+
+
+class Rootless(DefaultPolicy):
+    """Knows where a topic came from, but not how it was called there."""
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return None
+
+
+def test_a_topic_without_a_name_upstream_is_no_circle() -> None:
+    assert not Rootless().is_cycle("source.topic1", "target")
+    assert Rootless().is_cycle("target.topic1", "target")
+    assert Rootless().original_topic("source.topic1") == "source.topic1"
+
+
+@pytest.mark.parametrize(
     ("topic", "policy", "heartbeats", "replicate", "reason"),
     [
         ("orders", DEFAULT, True, True, Reason.MATCHES),
@@ -140,6 +195,12 @@ def test_heartbeats_are_mirrored_despite_the_filter_unless_switched_off() -> Non
     assert should_replicate("C.heartbeats", names, DEFAULT, "B", True) == Decision(True, Reason.HEARTBEATS)
     assert should_replicate("heartbeats", names, DEFAULT, "B", False) == Decision(False, Reason.NOT_INCLUDED)
     assert should_replicate("payments", names, DEFAULT, "B", True) == Decision(False, Reason.NOT_INCLUDED)
+
+
+def test_heartbeats_are_known_by_the_separator() -> None:
+    policy = DefaultPolicy("_")
+    assert should_replicate("us-west_heartbeats", NameFilter(()), policy, "target", True).replicate
+    assert not should_replicate("us-west.heartbeats", NameFilter(()), policy, "target", True).replicate
 
 
 def test_heartbeats_switched_off_are_mirrored_if_the_filter_names_them() -> None:

@@ -1,0 +1,63 @@
+"""Which jobs a flow has, by its options: made without a broker, as none is asked before its first turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from heliograph.config.load import load
+from heliograph.control.clock import Clock
+from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.planner import FlowPlanner
+from heliograph.kafka.slot import Warm
+
+FLOW = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+HEARTBEATS = {"heartbeats on A", "heartbeats on B"}
+ALL = HEARTBEATS | {"topic configs", "ACLs", "offset syncs on A", "checkpoints"}
+
+
+@pytest.fixture
+def warm() -> Iterator[Warm]:
+    made = Warm()
+    yield made
+    made.close()
+
+
+def names(warm: Warm, lines: str = "", trial: str = "") -> set[str]:
+    loaded = load(FLOW + lines, "mm2.properties")
+    settings = replace(loaded.flows[0], flow=replace(loaded.flows[0].flow, trial=trial))
+    planner = FlowPlanner(settings, loaded.engine)
+    ground = Ground(settings, lambda: None, planner, warm, Clock(), lambda: None, lambda _: None)
+    try:
+        return {job.name for job in (*repeated_jobs(ground), *lasting_jobs(ground))}
+    finally:
+        planner.close()
+
+
+def test_by_default_a_flow_has_the_jobs_of_mirrormaker_2(warm: Warm) -> None:
+    assert names(warm) == ALL
+
+
+@pytest.mark.parametrize(
+    ("line", "gone", "new"),
+    [
+        ("emit.heartbeats.enabled = false", HEARTBEATS, set()),
+        ("B->A.emit.heartbeats.enabled = false", {"heartbeats on A"}, set()),
+        ("emit.checkpoints.enabled = false", {"checkpoints"}, set()),
+        ("sync.group.offsets.enabled = true", set(), {"group offsets"}),
+        ("emit.offset-syncs.enabled = false", {"offset syncs on A"}, set()),
+        ("offset-syncs.topic.location = target", {"offset syncs on A"}, {"offset syncs on B"}),
+        ("source.readonly = true", {"heartbeats on A", "offset syncs on A"}, {"offset syncs on B"}),
+        ("sync.topic.configs.enabled = false", {"topic configs"}, set()),
+        ("sync.topic.acls.enabled = false", {"ACLs"}, set()),
+        ("sync.topic.deletes.enabled = true", set(), {"topic deletes"}),
+    ],
+)
+def test_each_option_takes_its_job_away_or_adds_it(warm: Warm, line: str, gone: set[str], new: set[str]) -> None:
+    assert names(warm, line) == (ALL - gone) | new
+
+
+def test_a_trial_runs_beside_a_mirror_that_does_all_but_topic_configs(warm: Warm) -> None:
+    assert names(warm, "sync.group.offsets.enabled = true", "__trial.") == {"topic configs"}
