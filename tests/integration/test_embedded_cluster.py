@@ -19,7 +19,8 @@ from heliograph.errors import SetupError
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.compaction import COMPACTED, count_records, write_compacted
-from tests.support.heliograph_run import two_cluster_settings, write_properties
+from tests.support.heliograph_run import write_properties
+from tests.support.mirrormaker import mirrormaker_lines
 from tests.support.topics import create_topic, delete_records, ends, partition_count, starts
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write, write_dense, write_every_codec
@@ -119,11 +120,9 @@ def test_the_real_mirrormaker_2_runs_from_the_same_jars(
     here, there = new_cluster("A").bootstrap, new_cluster("B").bootstrap
     create_topic(here, unique, partitions=2)
     written = write_every_codec(here, unique, 50, partitions=2)
-    more = {
-        f"{name}.replication.factor": "1"
-        for name in ("offset-syncs.topic", "heartbeats.topic", "checkpoints.topic", "offset.storage")
-    } | {f"{name}.storage.replication.factor": "1" for name in ("status", "config")}
-    settings = two_cluster_settings(here, there, unique) | more
+    addresses = {"clusters": "A, B", "A.bootstrap.servers": here, "B.bootstrap.servers": there}
+    flow = {"A->B.enabled": "true", "A->B.topics": unique, "B->A.enabled": "false", "replication.factor": "1"}
+    settings = addresses | flow | mirrormaker_lines("A", "B")
     properties = write_properties(tmp_path / "mm2.properties", settings)
     remote = f"A.{unique}"
     with MirrorMaker(properties, tmp_path / "mm2.log", Jvm(heap="512m")) as mirror:

@@ -200,8 +200,9 @@ def bulk(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) ->
         )
         wait_until(lambda: sum(ends(there, names.remote).values()) == 20_000, "all lanes are copied", 120, every=0.2)
         flow = status_when_following(properties, names.flow)
-        workers = {pid: brokers_of(pid, (here, there)) for pid in run.workers()}
-        others = {pid: brokers_of(pid, (here, there)) for pid in (*run.jvms(), *run.daemons())}
+        doors = (two_clusters.a.door(), two_clusters.b.door())
+        workers = {pid: brokers_of(pid, doors) for pid in run.workers()}
+        others = {pid: brokers_of(pid, (here, there, *doors)) for pid in (*run.jvms(), *run.daemons())}
         assert run.terminate() == 0, run.output
     events = [
         json.loads(line) for path in (directory / "events").rglob("*") if path.is_file() for line in text_lines(path)

@@ -20,8 +20,8 @@ ClusterFactory = Callable[..., EmbeddedCluster]
 class TwoClusters:
     """A and B, one broker each, with the authorizer on, shared by the whole session: use names of your own."""
 
-    a: EmbeddedCluster
-    b: EmbeddedCluster
+    a: AuthorizedCluster
+    b: AuthorizedCluster
 
 
 @pytest.fixture(scope="session")
