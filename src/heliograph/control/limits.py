@@ -39,7 +39,8 @@ class Limits:
         """Every task its share of every limit that concerns it; once more without any when the last one is gone."""
         if not self._limits and not self._told:
             return
-        tasks = list(tasks)
+        # One that has not said yet which lanes it has would be told that nothing limits it; it has its part from its order.
+        tasks = [task for task in tasks if task.ready]
         self._told = bool(self._limits)
         self._uses = {task.attempt: self._uses[task.attempt] for task in tasks if task.attempt in self._uses}
         rates: dict[str, dict[str, float]] = {task.attempt: {} for task in tasks}

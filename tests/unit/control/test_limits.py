@@ -25,7 +25,7 @@ def limits(*lines: str, slots: int = 2) -> Limits:
 class Task:
     def __init__(self, attempt: str, *lanes: str) -> None:
         self.line = FakeLine()
-        self.end = TaskEnd(cast(Line, self.line), 1, 0, attempt, 1, set(lanes))
+        self.end = TaskEnd(cast(Line, self.line), 1, 0, attempt, 1, set(lanes), ready=True)
 
     def told(self) -> Any:
         return self.line.said("throttle")[-1]["rates"]
@@ -60,6 +60,15 @@ def test_a_limit_moves_to_the_task_that_is_held_back() -> None:
     keeper.tell([one.end, other.end])
     assert one.told() == {"A->B": 950}
     assert other.told() == {"A->B": 50, "A->B/payments": 30}
+
+
+def test_a_task_that_has_not_named_its_lanes_keeps_what_it_began_with() -> None:
+    """It was told of no limit then, and copied without any until the next second."""
+    one, early = Task("one", "A->B/orders/0"), Task("early")
+    early.end.ready = False
+    limits("throttle.bytes.per.second = 1000").tell([one.end, early.end])
+    assert one.told() == {"A->B": 1000}
+    assert early.line.sent == []
 
 
 def test_a_task_that_is_gone_leaves_its_part_to_the_others() -> None:
