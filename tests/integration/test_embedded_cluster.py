@@ -20,7 +20,7 @@ from heliograph.operations.compare import compare_topics
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.compaction import COMPACTED, count_records, write_compacted
 from tests.support.heliograph_run import write_properties
-from tests.support.mirrormaker import mirrormaker_lines
+from tests.support.mirrormaker import QUICK_GROUPS, mirrormaker_lines
 from tests.support.topics import create_topic, delete_records, ends, partition_count, starts
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write, write_dense, write_every_codec
@@ -117,7 +117,7 @@ def test_the_real_mirrormaker_2_runs_from_the_same_jars(
     new_cluster: ClusterFactory, unique: str, tmp_path: Path
 ) -> None:
     """On clusters of its own: its heartbeats would join every other test's flow."""
-    here, there = new_cluster("A").bootstrap, new_cluster("B").bootstrap
+    here, there = new_cluster("A").bootstrap, new_cluster("B", config=QUICK_GROUPS).bootstrap
     create_topic(here, unique, partitions=2)
     written = write_every_codec(here, unique, 50, partitions=2)
     addresses = {"clusters": "A, B", "A.bootstrap.servers": here, "B.bootstrap.servers": there}
