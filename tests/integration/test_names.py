@@ -79,7 +79,8 @@ def test_a_topic_whose_remote_name_is_taken_is_left_out_with_the_reason_and_the_
     w = world.w
     reason = f"its remote name '{w}clash.copy' is that of '{w}orders' (topic.rename.*)"
     assert f"leave out {w}clash: {reason}" in world.said
-    [event] = [event for event in status(world.file)[world.flow]["events"] if event["subject"] == f"{w}clash"]
+    # Every run tells it once, and another test of this file runs it again.
+    event, *_ = [event for event in status(world.file)[world.flow]["events"] if event["subject"] == f"{w}clash"]
     assert (event["kind"], event["reason"]) == ("parked", f"the topic is not copied: {reason}")
 
 

@@ -121,3 +121,10 @@ def test_with_nobody_held_back_the_parts_are_equal() -> None:
         "c": 300,
     }
     assert shares(900, {}) == {}
+
+
+def test_a_task_knows_whether_anything_limits_it() -> None:
+    throttle = Throttle(Clock(), {"A->B": 10})
+    assert throttle.has_limits
+    throttle.change({})
+    assert not throttle.has_limits
