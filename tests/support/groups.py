@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from heliograph.control.jobs import Found, Job, JobRunner
 from heliograph.control.planner import FlowPlan
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
+from tests.integration.protocol.harness import with_warm
 from tests.support.topics import ANSWER_SECONDS, admin
 
 Partition = tuple[str, int]
@@ -55,21 +55,10 @@ class Turns:
             (self.standing,) = runner.standing()
             return done
 
-        return _with_warm(once)
+        return with_warm(once)
 
     def look(self) -> Found[Any]:
-        return _with_warm(lambda warm: self.make(self, warm).look())
+        return with_warm(lambda warm: self.make(self, warm).look())
 
     def pending(self) -> list[str]:
         return [f"{each.subject}: {each.what} ({each.why})" for each in self.look().actions]
-
-
-def _with_warm(use: Callable[[Warm], Any]) -> Any:
-    async def run() -> Any:
-        warm = Warm()
-        try:
-            return await use(warm)
-        finally:
-            warm.close()
-
-    return asyncio.run(run())

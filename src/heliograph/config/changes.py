@@ -94,6 +94,11 @@ def _unexpected(running: Mapping[str, FlowSettings], wanted: Mapping[str, FlowSe
             yield flow.home, name
 
 
+def only_limits(running: FlowSettings, wanted: FlowSettings) -> bool:
+    """Whether nothing but limits changed: lanes, plan and jobs stay as they are."""
+    return _carried_over(running, wanted, LIMITS) == wanted
+
+
 def _carried_over(running: FlowSettings, wanted: FlowSettings, live: frozenset[str]) -> FlowSettings:
     values = {name: getattr(wanted, name) for name in live}
     if "routes" in live:

@@ -53,7 +53,7 @@ def _make(option: str, name: str, options: Mapping[str, str]) -> Any:
     module, _, attribute = name.partition(":")
     try:
         made = getattr(importlib.import_module(module), attribute)(options)
-    except Exception as error:
+    except Exception as error:  # a user's class may raise anything: it is a fault of the file
         raise ValueError(
             f"a class that can be loaded from PYTHONPATH and made with one mapping; {type(error).__name__}: {error}"
         ) from error

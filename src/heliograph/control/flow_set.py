@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heliograph.config.changes import Changes
+from heliograph.config.changes import Changes, only_limits
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor
@@ -146,7 +146,7 @@ class FlowSet:
         new = [self._watch(flow) for flow in changes.added]
         try:
             plans = await self._plan_changed(new, changes)
-        except BaseException:
+        except BaseException:  # whatever kept them from being planned: what was opened for it is let go of
             for watch in new:
                 watch.close()
             raise
@@ -154,6 +154,9 @@ class FlowSet:
             await self._remove(name)
         for settings in changes.changed:
             watch = self._named(settings.flow.name)
+            if only_limits(watch.settings, settings):
+                watch.adopt(settings)
+                continue
             watch.change(settings)
             await self.tasks.end(watch.name, "jobs")
             self.tasks.begin(watch.name, "jobs", self._jobs(watch))
@@ -166,9 +169,11 @@ class FlowSet:
 
     async def _plan_changed(self, new: Sequence[FlowWatch], changes: Changes) -> list[FlowPlan]:
         """The plans of new flows, after a look whether any two of all would write one topic."""
-        touched = {*changes.removed, *(settings.flow.name for settings in changes.changed)}
+        running = {watch.name: watch.settings for watch in self.watches}
+        planned = [settings for settings in changes.changed if not only_limits(running[settings.flow.name], settings)]
+        touched = {*changes.removed, *(settings.flow.name for settings in planned)}
         others = [plan for watch in self.watches if watch.name not in touched and (plan := watch.plan_now())]
-        for settings in changes.changed:
+        for settings in planned:
             with contextlib.suppress(*_OUT_OF_REACH):
                 others.append(await asyncio.to_thread(_discover, settings, self._manner.engine))
         return await self._plan(new, others)

@@ -86,10 +86,14 @@ class FlowWatch:
 
     def change(self, settings: FlowSettings) -> None:
         """The file was saved with other settings for this flow: plan anew with them, at once. Its jobs begin again."""
-        self.settings = settings
-        self.planner.adopt(settings)
+        self.adopt(settings)
         self.jobs = self._new_jobs()
         self._look_now.set()
+
+    def adopt(self, settings: FlowSettings) -> None:
+        """Settings that count from the next look on, whenever that is."""
+        self.settings = settings
+        self.planner.adopt(settings)
 
     def plan_now(self) -> FlowPlan | None:
         return self.opened.plan if self.opened is not None else None

@@ -21,11 +21,9 @@ from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.translator import Translator
 from heliograph.model.lanes import Lane, LaneId, LedgerEntry
-from heliograph.replication.generations import LedgerBook
 from heliograph.replication.group_positions import NoPair, Pair, Placed, not_before, pair_of, pair_without_reading
 from heliograph.replication.translation import Point
 
-_MISSING = {3, 100}
 _LANES_AT_ONCE = 16
 _PROTOCOLS = {"", "consumer"}
 _KINDS = {"", "classic", "consumer"}
@@ -95,19 +93,11 @@ class GroupPositions:
         return (is_share or is_consumer) and self._names.accepts(group.name)
 
     async def _placed(self, spots: Sequence[Spot], troubles: list[str]) -> tuple[list[Placed], list[str]]:
-        book = await self._book()
+        book = await self._ledger.refresh_if_there()
         entries = {lane.id: entry for _, lane, _, _ in spots if (entry := book.latest(lane.id)) is not None}
         pairs = await self._pairs({(lane, at.offset) for _, lane, at, _ in spots}, entries, troubles)
         starts = await starts_of(self._target, {(lane.remote_topic, lane.id.partition) for _, lane, _, _ in spots})
         return [_place(spot, pairs, entries, starts) for spot in spots], troubles
-
-    async def _book(self) -> LedgerBook:
-        try:
-            return await self._ledger.refresh()
-        except BrokerRefused as error:
-            if error.code not in _MISSING:
-                raise
-            return LedgerBook()  # nothing was ever copied
 
     # -- translation --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import Found
 from heliograph.control.planner import FlowPlan
-from heliograph.errors import BrokerRefused
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger, TopicWriter
@@ -81,7 +80,7 @@ class OffsetSyncJob:
             alias = self._place.admin.alias
             actions.append(MakeSyncsTopic(self._place.topic, alias, self._settings.replication_factor))
         flush = (self._clock.monotonic() - self._flushed_at) * 1000 >= self._settings.flush_ms
-        actions += self._syncs.due(self._copied(await self._book()), flush)
+        actions += self._syncs.due(self._copied(await self._ledger.refresh_if_there()), flush)
         if flush:
             self._flushed_at = self._clock.monotonic()
         return Found(actions)
@@ -97,14 +96,6 @@ class OffsetSyncJob:
         if view.error:
             raise topic_refused(view.error, f"cluster {alias}: topic {topic}", "DESCRIBE", topic, alias)
         return True
-
-    async def _book(self) -> LedgerBook:
-        try:
-            return await self._ledger.refresh()
-        except BrokerRefused as error:
-            if error.code not in _MISSING:
-                raise
-            return LedgerBook()  # nothing was ever copied
 
     def _copied(self, book: LedgerBook) -> Iterator[tuple[LaneId, Copied]]:
         plan = self._plan()

@@ -17,6 +17,7 @@ from heliograph.kafka.attach import Attacher, NotCountable
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.groups import committed_offsets, connect_groups
 from heliograph.kafka.life import now_ms
+from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.mm2_store import connector_configs, read_stored
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.tails import TailReader
@@ -209,15 +210,7 @@ class Starting:
 
 async def _offsets_at(client: ClusterClient, names: Sequence[Partition], time_ms: int) -> dict[Partition, int]:
     """The first offset of each partition whose record is of this moment or later."""
-    views = await client.metadata({topic for topic, _ in names})
-    by_node: dict[int, list[Partition]] = {}
-    for topic, partition in names:
-        leader = views[topic].leaders.get(partition)
-        if leader is not None and leader.node >= 0:
-            by_node.setdefault(leader.node, []).append((topic, partition))
-    found: dict[Partition, int] = {}
-    for node, mine in by_node.items():
-        found |= await client.offsets(node, mine, time_ms)
+    found = await offsets_of(client, names, time_ms)
     return {name: offset for name, offset in found.items() if offset >= 0}
 
 

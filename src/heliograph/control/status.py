@@ -15,8 +15,9 @@ from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
 from heliograph.control.telemetry import newest
 from heliograph.errors import BrokerRefused, HeliographError
-from heliograph.kafka.client import LATEST, ClusterClient, Partition
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Partition
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
+from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
@@ -188,9 +189,9 @@ async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> dict[str,
     if view.error or 0 not in view.leaders:
         return {}
     node = view.leaders[0].node
-    end = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], LATEST)).get((TELEMETRY_TOPIC, 0), 0)
-    start = (await client.offsets(node, [(TELEMETRY_TOPIC, 0)], -2)).get((TELEMETRY_TOPIC, 0), 0)
     name = (TELEMETRY_TOPIC, 0)
+    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
+    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
     recent = (await client.offsets(node, [name], now_ms - _LOOKED_BACK_MS)).get(name, -1)
     begin = max(start, min(end - _NEWEST, recent) if recent >= 0 else end - _NEWEST)
     log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
@@ -209,22 +210,9 @@ async def _ends(
     remote = {(flow.remote_name(topic), partition) for topic, partition in names}
     committed = flow.isolation == "read_committed"
     return (
-        await _ends_of(warm.client(flow.source), names, committed),
-        await _ends_of(warm.client(flow.target), remote, False),
+        await offsets_of(warm.client(flow.source), names, LATEST, committed),
+        await offsets_of(warm.client(flow.target), remote, LATEST),
     )
-
-
-async def _ends_of(client: ClusterClient, names: set[Partition], committed: bool) -> dict[Partition, int]:
-    views = await client.metadata({topic for topic, _ in names}) if names else {}
-    by_node: dict[int, list[Partition]] = {}
-    for topic, partition in names:
-        leader = views[topic].leaders.get(partition)
-        if leader is not None and leader.node >= 0:
-            by_node.setdefault(leader.node, []).append((topic, partition))
-    found: dict[Partition, int] = {}
-    for node, here in by_node.items():
-        found |= await client.offsets(node, here, LATEST, committed)
-    return found
 
 
 @dataclass(frozen=True)

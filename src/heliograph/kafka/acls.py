@@ -31,7 +31,7 @@ _VERSION = 3
 _ANY, _LITERAL, _PREFIXED = 1, 3, 4
 _KINDS = {2: TOPIC, 3: GROUP}
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-_OPERATIONS = {
+OPERATIONS = {
     2: "ALL",
     3: "READ",
     4: "WRITE",
@@ -89,7 +89,7 @@ def _refused(code: int, message: str | None, alias: str) -> BrokerRefused:
 def _acls(kind: str, found: Any) -> Iterable[Acl]:
     resource = Resource(kind, found.resource_name, found.pattern_type == _PREFIXED)
     for acl in found.acls:
-        operation = _OPERATIONS.get(acl.operation, str(acl.operation))
+        operation = OPERATIONS.get(acl.operation, str(acl.operation))
         permission = _PERMISSIONS.get(acl.permission_type, str(acl.permission_type))
         yield Acl(resource, Access(acl.principal, acl.host, operation, permission))
 
@@ -106,7 +106,7 @@ async def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, A
                 resource_pattern_type=_pattern(acl),
                 principal=acl.access.principal,
                 host=acl.access.host,
-                operation=_code(_OPERATIONS, acl.access.operation),
+                operation=_code(OPERATIONS, acl.access.operation),
                 permission_type=_code(_PERMISSIONS, acl.access.permission),
             )
             for acl in part
@@ -128,7 +128,7 @@ async def delete_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, A
                 pattern_type_filter=_pattern(acl),
                 principal_filter=acl.access.principal,
                 host_filter=acl.access.host,
-                operation=_code(_OPERATIONS, acl.access.operation),
+                operation=_code(OPERATIONS, acl.access.operation),
                 permission_type=_code(_PERMISSIONS, acl.access.permission),
             )
             for acl in part

@@ -33,6 +33,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from heliograph.errors import ConnectionLost, HeliographError
+from heliograph.kafka.acls import OPERATIONS
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ledger import PRODUCE_API
@@ -50,18 +51,6 @@ _NO_TIMEOUT = 0
 """A transaction timeout that every coordinator refuses before it looks at the transactional id."""
 _TIMEOUT_MS = 10_000
 _NAMES_PER_REQUEST = 500
-_OPERATIONS = {
-    3: "READ",
-    4: "WRITE",
-    5: "CREATE",
-    6: "DELETE",
-    7: "ALTER",
-    8: "DESCRIBE",
-    9: "CLUSTER_ACTION",
-    10: "DESCRIBE_CONFIGS",
-    11: "ALTER_CONFIGS",
-    12: "IDEMPOTENT_WRITE",
-}
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,7 @@ def _grants(topic: Any) -> TopicGrants:
         return TopicGrants(exists=False)
     if topic.error_code:
         return TopicGrants(exists=False, operations=frozenset({"DESCRIBE"}))
-    operations = frozenset(_OPERATIONS.get(code, str(code)) for code in topic.authorized_operations or ())
+    operations = frozenset(OPERATIONS.get(code, str(code)) for code in topic.authorized_operations or ())
     return TopicGrants(True, str(topic.topic_id), len(topic.partitions), operations)
 
 
@@ -262,7 +251,7 @@ async def cluster_operations(client: ClusterClient) -> Mapping[str, bool]:
     """DESCRIBE, ALTER and DESCRIBE_CONFIGS on the cluster. A broker tells no operations to who may not describe the cluster."""
     request = DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=1)
     answer = await client.ask_any(request, DescribeClusterResponse, 1)
-    told = {_OPERATIONS.get(code, str(code)) for code in answer.authorized_operations or ()}
+    told = {OPERATIONS.get(code, str(code)) for code in answer.authorized_operations or ()}
     return {
         "DESCRIBE": "DESCRIBE" in told,
         "ALTER": "ALTER" in told,

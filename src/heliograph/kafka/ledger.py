@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from heliograph.errors import AccessRefused, ConnectionLost
+from heliograph.errors import AccessRefused, BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
 from heliograph.kafka.connections import CLIENT_ID, Buffer
 from heliograph.kafka.ranges import Log, read_range
@@ -27,6 +27,7 @@ TELEMETRY_TOPIC = "__heliograph-telemetry"
 EVENTS_TOPIC = "__heliograph-events"
 PRODUCE_API = 0
 _RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
+_MISSING = {3, 100}
 _PRODUCE_TIMEOUT_MS = 10_000
 _WRITE_SECONDS = 30.0
 _LEADER_LOOKS = 50
@@ -137,6 +138,15 @@ class Ledger:
             self._next = asyncio.create_task(self._read_on())
             self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
+
+    async def refresh_if_there(self) -> LedgerBook:
+        """As `refresh`; an empty book where there is no ledger, because nothing was ever copied."""
+        try:
+            return await self.refresh()
+        except BrokerRefused as error:
+            if error.code not in _MISSING:
+                raise
+            return LedgerBook()
 
     async def _read_on(self) -> LedgerBook:
         async with self._lock:

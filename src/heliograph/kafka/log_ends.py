@@ -64,6 +64,13 @@ async def ends_of(client: ClusterClient, wanted: Mapping[Partition, str]) -> dic
 
 async def starts_of(client: ClusterClient, wanted: Iterable[Partition]) -> dict[Partition, int]:
     """Where partitions begin; those that cannot be asked about now are left out."""
+    return await offsets_of(client, wanted, EARLIEST)
+
+
+async def offsets_of(
+    client: ClusterClient, wanted: Iterable[Partition], which: int, committed: bool = False
+) -> dict[Partition, int]:
+    """An offset of each partition, asked of its leader (`which` as in ClusterClient.offsets); those without one are left out."""
     places = set(wanted)
     views = await client.metadata(topic for topic, _ in places) if places else {}
     led: dict[int, list[Partition]] = {}
@@ -73,7 +80,7 @@ async def starts_of(client: ClusterClient, wanted: Iterable[Partition]) -> dict[
             led.setdefault(leader.node, []).append((topic, partition))
     found: dict[Partition, int] = {}
     for node, here in led.items():
-        found |= await client.offsets(node, here, EARLIEST)
+        found |= await client.offsets(node, here, which, committed)
     return found
 
 

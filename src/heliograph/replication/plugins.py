@@ -61,7 +61,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 def _ask(what: str, question: Callable[[], T]) -> T:
     try:
         return question()
-    except Exception as error:
+    except Exception as error:  # a user's class may raise anything: whoever asked must know which option it is
         raise SetupError(f"{what}: {type(error).__name__}: {error}") from error
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from heliograph.config.changes import LIMITS, LIVE, changes
+from heliograph.config.changes import LIMITS, LIVE, changes, only_limits
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.load import load
 
@@ -111,3 +111,10 @@ def test_names_that_other_flows_give_count_at_once_and_a_flows_own_wait() -> Non
     assert gone.said == (f"A->B: names of remote topics {LATER}",)
     come = changes(settings(), settings(own))
     assert come.changed == ()
+
+
+def test_another_limit_alone_changes_neither_plan_nor_jobs() -> None:
+    limit = "A->B.topic.orders.throttle.bytes.per.second = 5"
+    now, limited, more = (settings(*lines).flows[0] for lines in ((), (limit,), (limit, "A->B.topics = orders")))
+    assert only_limits(now, limited)
+    assert not only_limits(now, more)
