@@ -185,7 +185,7 @@ class FlowPlanner:
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
         if self.settings.home:
             # The ledger of the flow in the other direction: until it is there nobody can say what that flow wrote.
-            self._source.ensure_internal_topics(self._engine.topics_replication_factor)
+            self._source.ensure_ledger(self._engine.topics_replication_factor)
         if not plan.topics:
             return plan
         target = self._target.topics(sorted(plan.remote.values()), with_configs=True)

@@ -219,6 +219,12 @@ class ClusterAdmin:
                 f"cleanup.policy={ledger.config('cleanup.policy')}: it must be compact, or positions get lost"
             )
 
+    def ensure_ledger(self, replication_factor: int = 0) -> None:
+        """Create the ledger alone where it is missing, for a flow that only reads it here."""
+        for action in self.missing_internal_topics(self.topics([LEDGER_TOPIC]), replication_factor):
+            if action.name == LEDGER_TOPIC:
+                self.create(action, INTERNAL_REPLICATION_OPTION)
+
     def missing_internal_topics(self, existing: Iterable[str], replication_factor: int = 0) -> list[CreateTopic]:
         replicas = replication_factor or min(3, self.brokers())
         return [action for action in internal_topics(replicas) if action.name not in set(existing)]
