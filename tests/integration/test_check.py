@@ -141,10 +141,10 @@ def carried(footprint: Footprint, need: Need | None = None) -> str:
     except HeliographError as error:
         return str(error)
     plan, opened = flow.plan, Opened(flow.plan, flow)
-    if not plan.lanes:
-        return "no topic is seen"
     if flow.refused:
         return "; ".join(flow.refused.values())
+    if not plan.lanes:
+        return "no topic is seen"
     until = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
     with Attempt(opened, until=until) as attempt:
         reason = ""
@@ -160,8 +160,8 @@ def carried(footprint: Footprint, need: Need | None = None) -> str:
 
 
 REFUSALS = {
-    (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
     (On.OWN_TOPICS, "CREATE"): "this needs CREATE on the topic",
+    (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
     (On.START_GROUP, "DESCRIBE"): "this needs DESCRIBE on group",
     (On.TRANSACTIONAL_ID, "WRITE"): "this needs WRITE on transactional id",
     (On.SOURCE_TOPICS, "READ"): "no topic is seen",
