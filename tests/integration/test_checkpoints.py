@@ -24,6 +24,7 @@ from tests.integration.protocol.harness import Mirror, Opened, carry
 from tests.support.clusters import TwoClusters
 from tests.support.groups import Turns, commit
 from tests.support.guarded import Grant, GuardedCluster
+from tests.support.killed_turns import Kill, killed_turn
 from tests.support.reading import committed_values, messages
 from tests.support.topics import ANSWER_SECONDS, admin, create_topic, ends, partition_count
 from tests.support.writers import Sample, samples, write, write_transactions
@@ -194,6 +195,31 @@ def test_checkpoints_follow_the_group_and_the_copy_and_never_go_back_by_a_restar
     assert turns.turn() and at()[4:] == [(195, 195)]
     commit(mirror.source, group, {(unique, 0): 10})
     assert turns.turn() and at()[5:] == [(10, 10)], "the group itself went back"
+    assert turns.events == []
+
+
+def test_a_run_that_is_killed_while_it_writes_checkpoints_is_followed_by_one_that_writes_the_rest_and_none_goes_back(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    mirror.make_topic()
+    write(mirror.source, unique, samples(100))
+    turns = Turns(carried(mirror).plan, make)
+
+    def killed(offset: int, kill: Kill) -> list[tuple[int, int]]:
+        commit(mirror.source, f"{unique}-g", {(unique, 0): offset})
+        killed_turn(mirror, "checkpoints", kill)
+        return at()
+
+    def at() -> list[tuple[int, int]]:
+        return [row[3:5] for row in written(mirror.target, topic)]
+
+    assert killed(40, Kill("append")) == [], "the topic is made, nothing is written"
+    assert turns.turn() and at() == [(40, 40)]
+    assert killed(60, Kill("append", after=True)) == [(40, 40), (60, 60)]
+    assert turns.turn() and at() == [(40, 40), (60, 60)], "what the dead run wrote is known to the next"
+    assert killed(70, Kill("append")) == [(40, 40), (60, 60)]
+    assert turns.turn() and at() == [(40, 40), (60, 60), (70, 70)]
     assert turns.events == []
 
 
