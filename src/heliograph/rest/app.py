@@ -28,7 +28,8 @@ def build(scene: Scene, settings: ServerSettings) -> Guard:
         openapi_url="/api/v1/openapi.json",
         default_response_class=JSONResponse,
     )
-    for part in (page, health, api, api_changes, stream):
+    for part in (health, api, api_changes, stream):
         app.include_router(part.router(scene))
+    page.add_to(app)
     add_handlers(app)
     return Guard(app, settings)

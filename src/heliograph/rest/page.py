@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
-
-from heliograph.rest.scene import Scene
 
 _KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -64,9 +62,8 @@ class _ForBrowsers(Route):
         return super().matches(scope)
 
 
-def router(_: Scene) -> APIRouter:
-    """Comes before a router that has `/` too: it leaves that to others where no HTML is asked for."""
-    routes = APIRouter()
+def add_to(app: FastAPI) -> None:
+    """Put the page before all other routes. Not as a router: FastAPI would make plain routes of these, for every kind of reader."""
     known = Files()
     entry_tag = f'"{known.version}"'
 
@@ -85,7 +82,8 @@ def router(_: Scene) -> APIRouter:
         headers = {**_SAFE, "Cache-Control": _FOR_GOOD if is_this else "no-store"}
         return Response(content, media_type=_kind(name), headers=headers)
 
-    routes.routes.append(_ForBrowsers("/", entry, methods=["GET"]))
-    routes.routes.append(Route("/index.html", entry, methods=["GET"]))
-    routes.routes.append(Route("/page/{version}/{name}", file, methods=["GET"]))
-    return routes
+    app.router.routes[:0] = [
+        _ForBrowsers("/", entry, methods=["GET"], include_in_schema=False),
+        Route("/index.html", entry, methods=["GET"], include_in_schema=False),
+        Route("/page/{version}/{name}", file, methods=["GET"], include_in_schema=False),
+    ]
