@@ -138,8 +138,9 @@ class FlowSet:
             yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
 
     def _ground(self, watch: FlowWatch) -> Ground:
-        settings, planner, tell = watch.settings, watch.planner, self._events.tell
-        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell)
+        settings, planner = watch.settings, watch.planner
+        tell, made = self._events.tell, self._topic_made
+        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, made, tell)
 
     async def close_books(self) -> None:
         """Everything is copied and in the ledger: offset syncs, checkpoints and group offsets, each once."""
@@ -149,6 +150,12 @@ class FlowSet:
         for job in closing_jobs(self._ground(watch)):
             await watch.hold()
             await watch.jobs.at_end(job)
+
+    def _topic_made(self, alias: str) -> None:
+        """Also the way back mirrors the heartbeats that a flow writes to its target, and need not wait for its next look."""
+        for watch in self.watches:
+            if watch.settings.flow.source == alias and watch.settings.refresh_topics_enabled:
+                watch.look_soon()
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 
