@@ -126,6 +126,11 @@ class JobRunner:
         self._had.add(job.name)
         return done
 
+    async def at_end(self, job: Job[Any]) -> None:
+        """One turn, unless the flow is another run's by now."""
+        if self._may_run():
+            await self.once(job)
+
     @property
     def is_settled(self) -> bool:
         """Every job had a turn, well or not, or none may have one."""

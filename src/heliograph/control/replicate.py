@@ -94,6 +94,8 @@ class Replicator:
         self._publisher = Publisher(self._me, self.board, self.events, self.warm)
         self._publisher.held = self.held
         self._stop = asyncio.Event()
+        self._is_caught_up = False
+        """A run that ends by itself has come to its end."""
         self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
@@ -185,6 +187,8 @@ class Replicator:
         carrying = asyncio.create_task(epochs.run())
         try:
             await self._until_stopped(spark, carrying, jobs)
+            if self._is_caught_up:
+                await self._close_books(epochs)
         finally:
             await self._flows.tasks.end_all()
             await epochs.stop(DRAIN_SECONDS)
@@ -210,6 +214,19 @@ class Replicator:
                     watched.discard(task)
         finally:
             stopped.cancel()
+
+    async def _close_books(self, epochs: Epochs) -> None:
+        """What tells how far records are copied, once more at the end; whoever stops the run now need not wait for it."""
+        self._stop.clear()
+        await epochs.stop(DRAIN_SECONDS)  # with its task's end a lane's last position is in the ledger
+        closing = asyncio.create_task(self._flows.close_books())
+        stopped = asyncio.create_task(self._stop.wait())
+        done, waiting = await asyncio.wait({closing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if closing in done:
+            closing.result()
 
     def close(self) -> None:
         """Let go of every connection: at the end of a run, and where only a plan was asked for."""
@@ -302,7 +319,8 @@ class Replicator:
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
             self._forget_lanes(conductor)
             each_second()
-            if self.options.until_caught_up and self._is_finished():
+            if self.options.until_caught_up and not self._is_caught_up and self._is_finished():
+                self._is_caught_up = True
                 self.stop()
 
     def _is_finished(self) -> bool:

@@ -88,8 +88,10 @@ class Side:
 class Attacher:
     """Attaches lanes of one source and target cluster; many at a time share their questions."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int) -> None:
+    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int, home_ledger: str = "") -> None:
+        """`home_ledger` is the topic id of the source's ledger, which tells what came home; empty: whichever is there."""
         self._source = source
+        self._home_ledger = home_ledger
         self._homes: dict[str, Judge] = {}
         self._target = target
         self._expiration_ms = expiration_ms
@@ -227,7 +229,7 @@ class Attacher:
 
     def _home(self, flow: str) -> Judge | None:
         if flow and flow not in self._homes:
-            self._homes[flow] = Home(Ledger(self._source), flow)
+            self._homes[flow] = Home(Ledger(self._source), flow, self._home_ledger)
         return self._homes.get(flow)
 
     def _read(self, source: Side, first: int, after: int, rule: Position) -> AsyncIterator[Seen]:

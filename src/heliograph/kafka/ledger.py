@@ -122,6 +122,8 @@ class Ledger:
         self.book = LedgerBook()
         self._writer = TopicWriter(client, LEDGER_TOPIC)
         self._positions: dict[int, int] = {}
+        self._read_id = ""
+        """The topic that the book was read from; whoever appends may have met another one since."""
         self._lock = asyncio.Lock()
         self._next: asyncio.Task[LedgerBook] | None = None
         """The reading that begins when the one under way has ended."""
@@ -139,6 +141,15 @@ class Ledger:
             self._next = asyncio.create_task(self._read_on())
             self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
+
+    async def refresh_of(self, topic_id: str) -> LedgerBook:
+        """As `refresh`; ConnectionLost where the ledger is not the topic of this id, before the reading or after it."""
+        book = await self.refresh()
+        view = (await self.client.metadata([LEDGER_TOPIC]))[LEDGER_TOPIC]
+        if (self._read_id, view.topic_id) != (topic_id, topic_id):
+            alias = self.client.cluster.alias
+            raise ConnectionLost(f"topic {LEDGER_TOPIC} on {alias} is not the one that this flow began with")
+        return book
 
     async def refresh_if_there(self) -> LedgerBook:
         """As `refresh`; an empty book where there is no ledger, because nothing was ever copied."""
@@ -160,11 +171,11 @@ class Ledger:
             return await self._refresh()
 
     async def _refresh(self) -> LedgerBook:
-        known = self._writer.topic_id
         await self._writer.learn()
-        if known and known != self._writer.topic_id:
+        if self._read_id != self._writer.topic_id:
             self.book = LedgerBook()
             self._positions.clear()
+            self._read_id = self._writer.topic_id
         by_node: dict[int, list[int]] = {}
         for partition, leader in self._writer.leaders.items():
             by_node.setdefault(leader.node, []).append(partition)
@@ -183,7 +194,7 @@ class Ledger:
 
     async def _read(self, node: int, partition: int, start: int, end: int) -> None:
         begin = max(start, self._positions.get(partition, 0))
-        log = Log(LEDGER_TOPIC, self._writer.topic_id, partition, node)
+        log = Log(LEDGER_TOPIC, self._read_id, partition, node)
         async for seen in read_range(self.client, log, begin, end, committed=True):
             if seen.dropped is None:
                 for record in read_records(seen.data, seen.header):

@@ -57,6 +57,8 @@ class FlowRules:
     """Bytes per second that a slot begins with, by limit; the driver's word changes them."""
     home: str = ""
     """The flow in the other direction, where both keep names: what it wrote is not copied back. Empty: none."""
+    home_ledger: str = ""
+    """The topic id of the ledger that tells what that flow wrote."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Warm:
     def __init__(self) -> None:
         self._clients: dict[Cluster, ClusterClient] = {}
         self._ledgers: dict[Cluster, Ledger] = {}
-        self._homes: dict[tuple[Cluster, str], Home] = {}
+        self._homes: dict[tuple[Cluster, str, str], Home] = {}
 
     def client(self, cluster: Cluster) -> ClusterClient:
         if cluster not in self._clients:
@@ -105,11 +107,12 @@ class Warm:
             self._ledgers[cluster] = Ledger(self.client(cluster))
         return self._ledgers[cluster]
 
-    def home(self, cluster: Cluster, flow: str) -> Home:
-        """Which producers on a cluster are a flow's that writes there."""
-        if (cluster, flow) not in self._homes:
-            self._homes[cluster, flow] = Home(self.ledger(cluster), flow)
-        return self._homes[cluster, flow]
+    def home(self, cluster: Cluster, flow: str, trusted: str) -> Home:
+        """Which producers on a cluster are a flow's that writes there, by the ledger of this topic id."""
+        key = (cluster, flow, trusted)
+        if key not in self._homes:
+            self._homes[key] = Home(self.ledger(cluster), flow, trusted)
+        return self._homes[key]
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -236,7 +239,7 @@ class Slot:
         if rules.flow not in self._attachers:
             source = self.warm.client(self.plan.clusters[rules.source])
             target = self.warm.client(self.plan.clusters[rules.target])
-            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms)
+            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms, rules.home_ledger)
         return self._attachers[rules.flow]
 
     def reader(self, rules: FlowRules, node: int) -> SourceReader:
@@ -244,9 +247,10 @@ class Slot:
         key = (rules.flow, node)
         if key not in self._readers:
             settings = self.plan.settings
-            home = self.warm.home(self.plan.clusters[rules.source], rules.home) if rules.home else None
+            source = self.plan.clusters[rules.source]
+            home = self.warm.home(source, rules.home, rules.home_ledger) if rules.home else None
             cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target, rules.codec, home)
-            client = self.warm.client(self.plan.clusters[rules.source])
+            client = self.warm.client(source)
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
             self._readers[key].throttle = self.throttle
             self.memory.readers = len(self._readers)
