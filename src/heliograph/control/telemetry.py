@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from heliograph.control.board import Board, LaneView
@@ -24,25 +24,33 @@ _SECONDS = 2.0
 _NOT_TOLD = frozenset({"counts", "latency_ms", "events"})
 
 Record = Mapping[str, Any]
+Held = Callable[[str], Mapping[str, Any]]
+"""What is to be said of a lane, by its key, instead of what its task reported: somebody stopped it."""
 
 
-def rows_of(flow: str, board: Board, waiting: Mapping[str, str]) -> list[str]:
+def row_of(view: LaneView) -> dict[str, Any]:
+    """What others may see of a lane."""
+    row = {name: value for name, value in view.row.items() if name not in _NOT_TOLD}
+    return {**row, "totals": vars(view.totals)}
+
+
+def rows_of(flow: str, board: Board, waiting: Mapping[str, str], held: Held) -> list[str]:
     """The state of one flow's lanes, a JSON object each; `waiting` are lanes that no task has yet, with the reason."""
     known = [key for key in sorted(board.lanes) if key.startswith(f"{flow}/")]
-    lanes = [_text(board.lanes[key]) for key in known]
+    lanes = [_text(board.lanes[key], held(key)) for key in known]
     lanes += [
-        _json({"lane": key, "state": "parked", "reason": reason})
+        _json({"lane": key, "state": "parked", "reason": reason, **held(key)})
         for key, reason in waiting.items()
         if key.startswith(f"{flow}/") and key not in board.lanes
     ]
     return lanes
 
 
-def _text(view: LaneView) -> str:
+def _text(view: LaneView, held: Record) -> str:
     """A lane that stands still is not written out again."""
-    if not view.text:
-        row = {name: value for name, value in view.row.items() if name not in _NOT_TOLD}
-        view.text = _json({**row, "totals": vars(view.totals)})
+    if held:
+        return _json({**row_of(view), **held})
+    view.text = view.text or _json(row_of(view))
     return view.text
 
 

@@ -58,11 +58,15 @@ def test_rows_are_due_a_second_for_every_so_many_lanes() -> None:
 def test_lanes_that_no_task_has_are_told_with_the_reason() -> None:
     board = Board()
     board.take("one", [report_row("A->B/t/0"), report_row("A->C/t/0")], {})
-    told = rows_of("A->B", board, {"A->B/t/0": "known", "A->B/u/0": "refused", "A->C/u/0": "of another flow"})
-    first, second = map(json.loads, told)
-    assert first["lane"] == "A->B/t/0"
-    assert "counts" not in first
-    assert second == {"lane": "A->B/u/0", "state": "parked", "reason": "refused"}
+    waiting = {"A->B/t/0": "known", "A->B/u/0": "refused", "A->C/u/0": "of another flow"}
+    held = {"A->B/t/0": {"state": "paused", "reason": "paused: why"}}
+    told = [json.loads(row) for row in rows_of("A->B", board, waiting, lambda key: held.get(key, {}))]
+    assert [row["lane"] for row in told] == ["A->B/t/0", "A->B/u/0"]
+    assert (told[0]["state"], told[0]["reason"]) == ("paused", "paused: why")
+    assert told[1] == {"lane": "A->B/u/0", "state": "parked", "reason": "refused"}
+    del held["A->B/t/0"]
+    [first, _] = rows_of("A->B", board, waiting, lambda key: held.get(key, {}))
+    assert json.loads(first)["state"] == "following"
 
 
 def test_what_a_report_changed_is_told_next_time() -> None:
@@ -70,5 +74,5 @@ def test_what_a_report_changed_is_told_next_time() -> None:
     told = []
     for position in (3, 3, 4):
         board.take("one", [report_row("A->B/t/0", position=position, counts={"records": position})], {})
-        told += [json.loads(row) for row in rows_of("A->B", board, {})]
+        told += [json.loads(row) for row in rows_of("A->B", board, {}, lambda _: {})]
     assert [(row["position"], row["totals"]["records"]) for row in told] == [(3, 3), (3, 3), (4, 4)]
