@@ -31,6 +31,8 @@ _LOOK_SECONDS = 0.2
 _LOOK_AT_ALL = 10
 """Every so many reports all lanes are looked at, for what becomes due by time alone."""
 _SETTLES_MS = 5000
+_RELEASED_AT_ONCE = 500
+"""Lanes in a message: their successor begins with the first ones while the others are still written out."""
 _LATENCIES_PER_REPORT = 256
 
 
@@ -174,8 +176,10 @@ class Task:
     def _say_released(self, slot: Slot) -> None:
         ended, slot.ended = slot.ended, []
         slot.ending.clear()
-        if self._line is not None and ended:
-            self._line.send(words.released([_last_word(slot.lives[key]) for key in ended]))
+        if self._line is not None:
+            for at in range(0, len(ended), _RELEASED_AT_ONCE):
+                some = ended[at : at + _RELEASED_AT_ONCE]
+                self._line.send(words.released([_last_word(slot.lives[key]) for key in some]))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
