@@ -57,6 +57,7 @@ class Board:
         self.lanes: dict[str, LaneView] = {}
         self._carried = (0, 0)
         self._heard: set[str] = set()
+        self.parked: set[str] = set()
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -97,6 +98,7 @@ class Board:
         if row["state"] == "done" and not row["finished"] and view.row["state"] == "following":
             return
         view.row = row
+        (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
 
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
@@ -110,6 +112,7 @@ class Board:
         """It is carried no more; what it carried stays in the sums."""
         self.changed.add(key)
         del self.lanes[key]
+        self.parked.discard(key)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

@@ -76,6 +76,7 @@ class Turn:
     name: str
     ended_ms: int = 0
     took_ms: int = 0
+    interval_ms: int = 0
     actions: int = 0
     """That it applied in this run."""
     late: int = 0
@@ -150,7 +151,7 @@ class JobRunner:
         for action in found.actions:
             _log.debug("%s: %s: %s %s: %s", self._flow, job.name, action.what, action.subject, action.why)
         took = self._clock.monotonic() - begun
-        turn.took_ms = int(took * 1000)
+        turn.took_ms, turn.interval_ms = int(took * 1000), int(job.interval_s * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
         turn.summary = found.summary

@@ -337,8 +337,9 @@ class Replicator:
 
     def _weigh(self, heard: set[str]) -> None:
         """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
-        for key in (heard | self._busy) & self.board.lanes.keys():
-            size = self.board.lanes[key].totals.bytes
+        for key in heard | self._busy:
+            view = self.board.lanes.get(key)
+            size = view.totals.bytes if view is not None else self._carried.get(key, 0)
             carried = size - self._carried.get(key, 0)
             if not carried and key not in self._busy:
                 continue
@@ -361,9 +362,8 @@ class Replicator:
 
     def _look_where_parked(self) -> None:
         """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
-        parked = [key for key, view in self.board.lanes.items() if view.row["state"] == "parked"]
         for watch in self.watches:
-            if any(key.startswith(f"{watch.name}/") for key in parked):
+            if any(key.startswith(f"{watch.name}/") for key in self.board.parked):
                 watch.look_soon()
 
     async def _publish(self) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 
 from heliograph.errors import AccessRefused, BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
@@ -124,6 +125,9 @@ class Ledger:
         self._positions: dict[int, int] = {}
         self._read_id = ""
         """The topic that the book was read from; whoever appends may have met another one since."""
+        self._touched: dict[str, int] = {}
+        self.mark = 0
+        """How many records were read."""
         self._lock = asyncio.Lock()
         self._next: asyncio.Task[LedgerBook] | None = None
         """The reading that begins when the one under way has ended."""
@@ -199,8 +203,18 @@ class Ledger:
             if seen.dropped is None:
                 for record in read_records(seen.data, seen.header):
                     if record.offset >= begin and record.key is not None:
-                        self.book.apply(record.key.decode(), record.value, record.offset)
+                        self._apply(record.key.decode(), record.value, record.offset)
             self._positions[partition] = seen.header.next_offset
+
+    def _apply(self, key: str, value: bytes | None, offset: int) -> None:
+        self.book.apply(key, value, offset)
+        self.mark += 1
+        self._touched.pop(key, None)  # the latest last
+        self._touched[key] = self.mark
+
+    def touched_since(self, mark: int) -> list[str]:
+        """The keys of records that were read since `mark` was this, the latest first."""
+        return list(takewhile(lambda key: self._touched[key] > mark, reversed(self._touched)))
 
     async def write(self, records: Iterable[tuple[LedgerKey, bytes | None]], now_ms: int) -> None:
         """Append records; returns when all of them are acknowledged."""

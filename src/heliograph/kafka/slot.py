@@ -135,6 +135,10 @@ class Slot:
         self.ended: list[str] = []
         """Lanes that ended, until the task has told the driver."""
         self.ending = asyncio.Event()
+        self.news: set[LaneRun] = set()
+        """Lanes of which there may be something to report."""
+        self.unwritten: set[LaneRun] = set()
+        """Lanes whose position the ledger may not have."""
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -143,6 +147,7 @@ class Slot:
         for lane in plan.lanes:
             rules = plan.flows[lane.id.flow]
             run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
+            run.told = (self.news, self.unwritten)
             self.lives[lane.id.key] = LaneLife(self, run, rules)
 
     # -- what the task tells it -------------------------------------------------------------------------------------
@@ -300,7 +305,8 @@ async def name_open_transactions(slot: Slot) -> None:
     held: dict[tuple[str, int], list[LaneRun]] = {}
     for life in slot.lives.values():
         run = life.run
-        if run.state is not LaneState.FOLLOWING or run.start is None:
+        at_rest = run.high_watermark <= run.source_end and not run.reason
+        if at_rest or run.state is not LaneState.FOLLOWING or run.start is None:
             continue
         if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
             held.setdefault((slot.plan.flows[run.lane.id.flow].source, run.start.source_node), []).append(run)

@@ -144,3 +144,13 @@ def test_only_lanes_that_were_reported_since_are_heard_of() -> None:
     assert board.take_heard() == set()
     take(board, "two", 1)
     assert board.take_heard() == {LANE}
+
+
+def test_parked_lanes_are_known_until_they_go_on_or_are_gone() -> None:
+    board = Board()
+    take(board, "one", 1, state="parked")
+    take(board, "one", 1, lane=OTHER, state="parked")
+    assert board.parked == {LANE, OTHER}
+    take(board, "one", 2)
+    board.forget_lane(OTHER)
+    assert board.parked == set()

@@ -185,6 +185,7 @@ def test_how_a_job_stands_is_told(stage: Stage) -> None:
             "name": "painter",
             "ended_ms": 1_000_250,
             "took_ms": 250,
+            "interval_ms": 60_000,
             "actions": 1,
             "late": 0,
             "trouble": "",
