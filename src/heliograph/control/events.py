@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from heliograph.errors import BrokerRefused, HeliographError
@@ -78,6 +78,8 @@ class EventLog:
         self._now_ms = now_ms
         self._queues = {cluster: EventQueue() for cluster in self._targets.values()}
         self._writers: dict[Cluster, TopicWriter] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By flow and kind: what was told in this run."""
         self._told: dict[tuple[str, str, str, str], int] = {}
         self._news = asyncio.Event()
         self._more = asyncio.Event()
@@ -103,6 +105,7 @@ class EventLog:
         self._told[event.told] = event.time_ms
         while len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
+        self.counts[event.flow, str(event.kind)] += 1
         _log.warning("%s", event)
         target = self._targets.get(event.flow)
         if target is not None:

@@ -26,6 +26,7 @@ from heliograph.control.events import EventLog
 from heliograph.control.flow_set import DRAIN_SECONDS, FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import Limits, socket_sentence
+from heliograph.control.meters import Meters
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
@@ -69,7 +70,7 @@ class Replicator:
         """As the file says that counts now."""
         self.settings = replace(self._read, engine=replace(settings.engine, slots=slots))
         self.clock = Clock()
-        self.board = Board()
+        self.board, self.meters = Board(), Meters()
         self.file = FileWatch(settings.path, settings.engine.reload_interval_s, self.clock.monotonic)
         self._sockets: set[str] = set()
         self.started_at = self.clock.monotonic()
@@ -83,7 +84,7 @@ class Replicator:
         self.limits = Limits(flows, slots)
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
-        self._publisher = Publisher(self._me, self.board, self.events, self.warm)
+        self._publisher = Publisher(self._me, self.board, self.meters, self.events, self.warm)
         self._stop = asyncio.Event()
         self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
@@ -130,6 +131,7 @@ class Replicator:
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
         reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
         epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
+        conductor.on_gap, epochs.on_end = self.meters.gap, self.meters.epoch_ended
         self._epochs, self._conductor, self._flows.conductor = epochs, conductor, conductor
         spark = asyncio.create_task(self.engine.start())
         await self._flows.begin(plans)
@@ -226,6 +228,7 @@ class Replicator:
     def _take_report(self, attempt: str, lanes: list[dict[str, Any]], slot: dict[str, Any]) -> None:
         self.board.take(attempt, lanes, slot)
         self.limits.take(attempt, slot)
+        self.meters.take(attempt, slot, self.clock.monotonic())
         for name, (asked, granted) in slot.get("sockets", {}).items():
             if name not in self._sockets:
                 self._sockets.add(name)
@@ -275,7 +278,10 @@ class Replicator:
             self.limits.tell(conductor.tasks)
             self._weigh()
             self._look_where_parked()
-            self.board.forget_attempts({task.attempt for task in conductor.tasks})
+            alive = {task.attempt for task in conductor.tasks}
+            self.board.forget_attempts(alive)
+            self.meters.forget_attempts(alive)
+            self.meters.tick(self.clock.monotonic())
             self._forget_lanes(conductor)
             each_second()
             if self.options.until_caught_up and self._is_finished():
