@@ -244,7 +244,7 @@ class LaneRun:
         return self.position() >= self.until or (at_rest and self.fetch_offset >= self.until)
 
     def push(self, item: Outgoing) -> None:
-        item.since_ms = self.times.since(item.since_ms)
+        item.since_ms = max(item.since_ms, self.times.at_end_ms)  # it was not there then, whatever its timestamp says
         self.queue.append(item)
         self.queued_bytes += item.size
         self.sequence = next_sequence(self.sequence, item.count)
@@ -361,8 +361,8 @@ class LaneRun:
             counts.raw_batches += 1
         else:
             counts.rebuilt_batches += 1
-        latency = self.times.copied(item.max_timestamp, now_ms)
-        self.meter.copied(item.count, item.size, latency)
+        self.times.stuck_ms = 0
+        self.meter.note(self.times, (item.max_timestamp, now_ms, item.count, item.size))
 
     def drop(self, reason: str) -> None:
         self.counts.dropped[reason] = self.counts.dropped.get(reason, 0) + 1

@@ -6,27 +6,34 @@ argument.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 _SAMPLES_KEPT = 4096
 _SAMPLES_TOLD = 256
 
 
+Ack = tuple[int, int, int, int]
+"""An acknowledged batch: its newest timestamp, when it was acknowledged, how many records and bytes it has."""
+
+
 class Spread:
-    """How many values there were, their sum, the least, the most and the last."""
+    """How many values there were, their sum, the least, the most and the last; none is negative."""
 
     __slots__ = ("count", "last", "least", "most", "total")
 
     def __init__(self) -> None:
         self.count = 0
-        self.total = self.least = self.most = self.last = 0.0
+        self.total = self.most = self.last = 0.0
+        self.least = inf
 
-    def add(self, value: float) -> None:
-        if not self.count or value < self.least:
-            self.least = value
-        if not self.count or value > self.most:
-            self.most = value
-        self.count += 1
-        self.total += value
-        self.last = value
+    def add(self, values: Sequence[float]) -> None:
+        """Some more, at least one."""
+        self.count += len(values)
+        self.total += sum(values)
+        self.last = values[-1]
+        self.most = max(self.most, max(values))
+        self.least = min(self.least, min(values))
 
     def figures(self) -> list[float] | None:
         """Last, least, most and mean; None before the first value."""
@@ -36,7 +43,7 @@ class Spread:
 class LaneTimes:
     """Since a task began to carry the lane; timestamps are the source's, in ms; 0 stands for none."""
 
-    __slots__ = ("_samples", "age", "at_end_ms", "began_ms", "copied_ms", "latency", "stuck_ms")
+    __slots__ = ("_samples", "acks", "age", "at_end_ms", "began_ms", "copied_ms", "latency", "stuck_ms")
 
     def __init__(self) -> None:
         self.latency = Spread()
@@ -48,6 +55,8 @@ class LaneTimes:
         self.stuck_ms = 0
         """Since when a record waits that could not be sent when the lane stopped."""
         self.began_ms = 0
+        self.acks: list[Ack] = []
+        """What was acknowledged and not summed up yet (meters.py)."""
         self._samples: list[float] = []
 
     def began(self, now_ms: int) -> None:
@@ -56,19 +65,17 @@ class LaneTimes:
 
     def read(self, timestamp: int, now_ms: int) -> None:
         if timestamp > 0:
-            self.age.add(max(0, now_ms - timestamp))
+            self.age.add((max(0, now_ms - timestamp),))
 
-    def copied(self, timestamp: int, now_ms: int) -> float | None:
-        """A batch was acknowledged: its latency, if it has a timestamp."""
-        self.stuck_ms = 0
-        if timestamp <= 0:
-            return None
-        self.copied_ms = timestamp
-        latency = float(max(0, now_ms - timestamp))
-        self.latency.add(latency)
-        if len(self._samples) < _SAMPLES_KEPT:
-            self._samples.append(latency)
-        return latency
+    def take_acks(self) -> list[Ack]:
+        """What was acknowledged since the last call; its latencies count from now on."""
+        acks, self.acks = self.acks, []
+        self.copied_ms = acks[-1][0]
+        latencies = latencies_of(acks)
+        if latencies:
+            self.latency.add(latencies)
+            self._samples = (self._samples + latencies)[-_SAMPLES_KEPT:]
+        return acks
 
     def take_samples(self) -> list[float]:
         """Latencies since the last call, not all of them if they were many."""
@@ -77,19 +84,22 @@ class LaneTimes:
 
     def stuck_at(self, head_ms: int | None) -> None:
         """The lane stopped: what waits first now waits until something is copied again."""
-        self.stuck_ms = self.stuck_ms or head_ms or 0
-
-    def since(self, timestamp: int) -> int:
-        """Since when a record waits that is read now: not for longer than since the source last had nothing new, whatever its
-        producer says. A timestamp may be years old."""
-        return max(timestamp, self.at_end_ms) if timestamp > 0 or self.at_end_ms else self.began_ms
+        self.stuck_ms = self.stuck_ms or max(0, head_ms or 0)
 
     def waiting_since(self, head_ms: int | None, is_behind: bool) -> int:
         """Since when the oldest record waits that is not copied yet; 0: none does.
 
         `head_ms` is said of the oldest one that was read. One that is still to be read is as old as the last copied one, as far
-        as is known.
+        as is known, but not older than the moment when the source last had nothing new: a timestamp may be years old.
+        Where no record has a timestamp, the lane waits since it began.
         """
         if head_ms is None and not is_behind:
             return 0
-        return self.stuck_ms or head_ms or self.since(self.copied_ms)
+        copied_ms = self.acks[-1][0] if self.acks else self.copied_ms
+        since = self.stuck_ms or (max(copied_ms, self.at_end_ms) if head_ms is None else head_ms)
+        return since if since > 0 else self.began_ms
+
+
+def latencies_of(acks: Sequence[Ack]) -> list[int]:
+    """Of those that have a timestamp."""
+    return [max(0, now_ms - timestamp) for timestamp, now_ms, _, _ in acks if timestamp > 0]

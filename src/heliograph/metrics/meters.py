@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from heliograph.metrics.histogram import Histogram
+from heliograph.metrics.lane_times import Ack, LaneTimes
 
 SOURCE, TARGET, THROTTLED, BUSY = "source", "target", "throttled", "busy"
 KINDS = (SOURCE, TARGET, THROTTLED, BUSY)
 """What a slot's time goes to: waiting for the source, for the target, for a limit's next bytes; or work."""
 _OFF = "off"
+_ACKS_KEPT = 4096
 
 
 class Stopwatch:
@@ -61,6 +63,8 @@ class FlowMeter:
         self.records = self.batches = self.batch_bytes = self.retried = 0
         self.latency = Histogram()
         self._peaks = {"fetch_bytes": 0, "fetch_throttle_ms": 0, "batch_bytes": 0}
+        self._fresh: list[LaneTimes] = []
+        """Lanes that noted something since it was last summed up."""
 
     def fetched(self, size: int, on_the_line: int, throttle_ms: int) -> None:
         """One answer: bytes of records, bytes of the whole of it, and how long the broker held it back."""
@@ -72,17 +76,31 @@ class FlowMeter:
         peaks["fetch_bytes"] = max(peaks["fetch_bytes"], size)
         peaks["fetch_throttle_ms"] = max(peaks["fetch_throttle_ms"], throttle_ms)
 
-    def copied(self, count: int, size: int, latency_ms: float | None) -> None:
-        """One batch was acknowledged; without timestamps nobody knows how old it was."""
-        self.records += count
-        self.batches += 1
-        self.batch_bytes += size
-        self._peaks["batch_bytes"] = max(self._peaks["batch_bytes"], size)
-        if latency_ms is not None:
-            self.latency.add(latency_ms, count)
+    def note(self, lane: LaneTimes, ack: Ack) -> None:
+        """One batch was acknowledged: kept as it is, because this happens thousands of times a second."""
+        if not lane.acks:
+            self._fresh.append(lane)
+        lane.acks.append(ack)
+        if len(lane.acks) >= _ACKS_KEPT:
+            self.sum_up()
+
+    def sum_up(self) -> None:
+        """What was noted counts from now on, for the flow and for each lane."""
+        fresh, self._fresh = self._fresh, []
+        for lane in fresh:
+            acks = lane.take_acks()
+            _, _, counts, sizes = zip(*acks, strict=True)
+            self.records += sum(counts)
+            self.batches += len(acks)
+            self.batch_bytes += sum(sizes)
+            self._peaks["batch_bytes"] = max(self._peaks["batch_bytes"], max(sizes))
+            for timestamp, now_ms, count, _ in acks:
+                if timestamp > 0:  # without one nobody knows how old it was
+                    self.latency.add(max(0, now_ms - timestamp), count)
 
     def take(self) -> dict[str, Any]:
         """For a report; peaks are told once."""
+        self.sum_up()
         peaks, self._peaks = self._peaks, dict.fromkeys(self._peaks, 0)
         return {
             "fetches": self.fetches,

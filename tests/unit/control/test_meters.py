@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from heliograph.control.meters import GAP_BOUNDS_S, Meters
+from heliograph.metrics.lane_times import LaneTimes
 from heliograph.metrics.meters import FlowMeter, TimeSplit, WriterMeter
 
 FLOW = "A->B"
+NOW = 1_700_000_000_000
 
 
 class Task:
@@ -17,6 +19,7 @@ class Task:
 
     def __init__(self, slot: int = 0) -> None:
         self.flow, self.writer = FlowMeter(), WriterMeter()
+        self.lane = LaneTimes()
         self.split = TimeSplit(0.0, 0.0)
         self._slot = slot
 
@@ -41,7 +44,7 @@ def test_tasks_of_one_place_follow_each_other_and_their_counts_add_up() -> None:
         task = Task()
         for _ in range(2):
             task.flow.fetched(1000, 1100, 0)
-            task.flow.copied(10, 900, 5.0)
+            task.flow.note(task.lane, (NOW - 5, NOW, 10, 900))
             meters.take(attempt, task.report(4.0, 3.0, source=3.0), 0.0)
         meters.forget_attempts(set())
     totals = meters.flows[FLOW]
@@ -61,7 +64,7 @@ def test_figures_are_those_of_the_last_seconds() -> None:
         meters.tick(float(second))
     for _ in range(6):
         task.flow.fetched(5000, 5000, 20)
-        task.flow.copied(100, 4000, 40.0)
+        task.flow.note(task.lane, (NOW - 40, NOW, 100, 4000))
         task.writer.answered(0.5, 3)
     task.flow.retried += 30
     meters.take("one", task.report(11.0, 2.0, source=1.5, target=1.5), 39.0)

@@ -691,8 +691,8 @@ def test_counts_tell_raw_rebuilt_dropped_and_latency() -> None:
     counts = run.counts
     assert (counts.records, counts.bytes, counts.raw_batches, counts.rebuilt_batches) == (20, 200, 1, 1)
     assert counts.dropped == {"control": 2, "aborted": 1}
-    assert run.times.take_samples() == [12]
     meter = run.meter.take()
+    assert run.times.take_samples() == [12]
     assert (meter["records"], meter["batches"], sum(meter["latency"])) == (20, 2, 10)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.metrics.lane_times import LaneTimes
 from heliograph.metrics.meters import (
     BUSY,
     KINDS,
@@ -16,6 +17,8 @@ from heliograph.metrics.meters import (
     WriterMeter,
 )
 from tests.unit.control.fakes import FakeClock
+
+NOW = 1_700_000_000_000
 
 
 def test_time_counts_for_what_was_entered_last() -> None:
@@ -59,8 +62,8 @@ def test_a_flow_sums_its_reads_and_batches_and_tells_peaks_once() -> None:
     meter.fetched(100, 130, 0)
     meter.fetched(300, 320, 25)
     meter.fetched(10, 15, 5)
-    meter.copied(10, 200, 12.0)
-    meter.copied(5, 90, None)
+    meter.note(LaneTimes(), (NOW - 12, NOW, 10, 200))
+    meter.note(LaneTimes(), (-1, NOW, 5, 90))
     told = meter.take()
     assert (told["fetches"], told["fetched_bytes"], told["wan_bytes"], told["fetch_throttle_ms"]) == (3, 410, 465, 30)
     assert (told["records"], told["batches"], told["batch_bytes"]) == (15, 2, 290)
@@ -69,6 +72,16 @@ def test_a_flow_sums_its_reads_and_batches_and_tells_peaks_once() -> None:
     again = meter.take()
     assert again["peaks"] == {"fetch_bytes": 0, "fetch_throttle_ms": 0, "batch_bytes": 0}
     assert again["fetches"] == 3
+
+
+def test_very_many_batches_are_summed_up_in_between() -> None:
+    meter, lane, other = FlowMeter(), LaneTimes(), LaneTimes()
+    for _ in range(5000):
+        meter.note(lane, (NOW - 3, NOW, 2, 10))
+    meter.note(other, (NOW - 3, NOW, 1, 10))
+    assert len(lane.acks) < 5000
+    assert meter.take()["records"] == 10_001
+    assert (lane.latency.count, other.latency.count, lane.acks, other.acks) == (5000, 1, [], [])
 
 
 def test_a_writer_sums_its_requests_and_tells_the_slowest_once() -> None:
