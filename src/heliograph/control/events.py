@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 QUEUE_EVENTS = 1_000
 _BATCH_EVENTS = 100
 _SAME_AGAIN_MS = 3_600_000
+_RECENT_KEPT = 1000
 _TOLD_KEPT = 4_096
 _RETRY_SECONDS = 2.0
 _MISSING = {3, 5, 100}
@@ -81,6 +82,9 @@ class EventLog:
         self.counts: Counter[tuple[str, str]] = Counter()
         """By flow and kind: what was told in this run."""
         self._told: dict[tuple[str, str, str, str], int] = {}
+        self.recent: deque[tuple[int, Event]] = deque(maxlen=_RECENT_KEPT)
+        """The newest, numbered: what a page shows without reading the topic."""
+        self._number = 0
         self._news = asyncio.Event()
         self._more = asyncio.Event()
 
@@ -107,6 +111,8 @@ class EventLog:
             del self._told[next(iter(self._told))]
         self.counts[event.flow, str(event.kind)] += 1
         _log.warning("%s", event)
+        self._number += 1
+        self.recent.append((self._number, event))
         target = self._targets.get(event.flow)
         if target is not None:
             self._queues[target].put(event)

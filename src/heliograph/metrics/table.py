@@ -327,7 +327,9 @@ _GROUPS = (
         ),
     ),
     *_times(
-        f"{MM2_CHECKPOINT}_checkpoint_latency_ms", MM2_GROUP, "From a look at a group's offsets to its written checkpoint"
+        f"{MM2_CHECKPOINT}_checkpoint_latency_ms",
+        MM2_GROUP,
+        "From a look at a group's offsets to its written checkpoint",
     ),
 )
 
@@ -335,7 +337,12 @@ _JOBS = (
     *_of(
         ("flow", "job"),
         ("heliograph_job_trouble", GAUGE, "", "1 while something keeps the job from its work."),
-        ("heliograph_job_last_success_timestamp_seconds", GAUGE, "seconds", "When its last good turn ended, since 1970."),
+        (
+            "heliograph_job_last_success_timestamp_seconds",
+            GAUGE,
+            "seconds",
+            "When its last good turn ended, since 1970.",
+        ),
         ("heliograph_job_duration_seconds", GAUGE, "seconds", "How long its last turn took."),
         ("heliograph_job_actions_total", COUNTER, "", "Changes that it made."),
         ("heliograph_job_late_turns_total", COUNTER, "", "Turns that took longer than its interval."),
