@@ -53,7 +53,8 @@ class Board:
 
     def __init__(self) -> None:
         self.lanes: dict[str, LaneView] = {}
-        self._gone = (0, 0)
+        self.gone: dict[str, LaneTotals] = {}
+        """By flow: what lanes carried that are carried no more."""
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self.latencies: dict[str, deque[float]] = {}
@@ -96,13 +97,12 @@ class Board:
         """It is carried no more; what it carried stays in the sums."""
         self.changed.add(key)
         totals = self.lanes.pop(key).totals
-        self._gone = (self._gone[0] + totals.records, self._gone[1] + totals.bytes)
+        self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
 
     def carried(self) -> tuple[int, int]:
         """Records and bytes of this run."""
-        totals = [view.totals for view in self.lanes.values()]
-        records, size = self._gone
-        return records + sum(total.records for total in totals), size + sum(total.bytes for total in totals)
+        totals = [*self.gone.values(), *(view.totals for view in self.lanes.values())]
+        return sum(total.records for total in totals), sum(total.bytes for total in totals)
 
     def rates(self, now: float) -> tuple[float, float]:
         """Records and bytes per second over the last seconds."""

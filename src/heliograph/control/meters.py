@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from heliograph.metrics.histogram import LATENCY_BOUNDS_MS, Histogram, quantile
-from heliograph.metrics.meters import KINDS
+from heliograph.metrics.meters import BUSY, KINDS
+from heliograph.metrics.series import GAP_BOUNDS_S
 from heliograph.metrics.sums import PEAKS, Peaks, add_news, copy_of, difference
 
 WINDOW_SECONDS = 15.0
-GAP_BOUNDS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 _PEAK_SECONDS = 30.0
 _SLOT_SUMS = ("seconds", "io_seconds", "time")
 _SLOT_STANDS = ("epoch", "process", "memory_peak")
 
 Sums = dict[str, Any]
+
+
+class _Moment(NamedTuple):
+    """All sums at the beginning of a window."""
+
+    flows: dict[str, Sums]
+    targets: dict[str, Sums]
+    slots: dict[str, Sums]
 
 
 class Meters:
@@ -34,7 +42,7 @@ class Meters:
         self._stands: dict[str, Sums] = {}
         self._seen: dict[str, Mapping[str, Any]] = {}
         self._peaks: dict[tuple[str, str], Peaks] = {}
-        self._windows: deque[tuple[float, Sums, Sums]] = deque()
+        self._windows: deque[tuple[float, _Moment]] = deque()
         self._gaps: dict[str, Histogram] = {}
         self._last_gap: dict[str, float] = {}
         self._epochs = 0
@@ -73,7 +81,7 @@ class Meters:
 
     def tick(self, now: float) -> None:
         """Once a second: the beginning of a window that is looked at later."""
-        self._windows.append((now, _copies(self.flows), _copies(self.targets)))
+        self._windows.append((now, _Moment(*map(_copies, (self.flows, self.targets, self.slots)))))
         while len(self._windows) > 1 and now - self._windows[1][0] >= WINDOW_SECONDS:
             self._windows.popleft()
 
@@ -81,41 +89,37 @@ class Meters:
 
     def view(self, now: float, events: Mapping[tuple[str, str], int]) -> dict[str, Any]:
         """All of it, as JSON; `events` are counted by flow and kind."""
-        then, flows, targets = self._windows[0] if self._windows else (now, {}, {})
+        then, before = self._windows[0] if self._windows else (now, _Moment({}, {}, {}))
         passed = max(now - then, 1e-9)
         return {
             "flows": {
-                name: {
-                    "totals": sums,
-                    "window": _flow_window(
-                        difference(sums, flows.get(name, {})), passed, self._most("flows", name, now)
-                    ),
-                    "gaps": self._gap_view(name),
-                }
+                name: {"totals": sums, "window": self.window_of(name, now), "gaps": self._gap_view(name)}
                 for name, sums in self.flows.items()
             },
             "targets": {
                 name: {
                     "totals": sums,
                     "window": _target_window(
-                        difference(sums, targets.get(name, {})), passed, self._most("targets", name, now)
+                        difference(sums, before.targets.get(name, {})), passed, self._most("targets", name, now)
                     ),
                 }
                 for name, sums in self.targets.items()
             },
-            "slots": {number: {**sums, **self._stands[number]} for number, sums in self.slots.items()},
+            "slots": {
+                number: {**sums, **_slot_window(difference(sums, before.slots.get(number, {}))), **self._stands[number]}
+                for number, sums in self.slots.items()
+            },
             "epochs": {"ended": self._epochs, "seconds": self._epoch_seconds, "last_s": self._last_epoch},
             "events": [[flow, kind, count] for (flow, kind), count in sorted(events.items())],
         }
 
     def window_of(self, flow: str, now: float) -> dict[str, Any]:
         """The figures of a flow's last seconds; empty where nothing is known."""
-        if flow not in self.flows or not self._windows:
+        if flow not in self.flows:
             return {}
-        then, flows, _ = self._windows[0]
-        return _flow_window(
-            difference(self.flows[flow], flows.get(flow, {})), max(now - then, 1e-9), self._most("flows", flow, now)
-        )
+        then, before = self._windows[0] if self._windows else (now, _Moment({}, {}, {}))
+        news = difference(self.flows[flow], before.flows.get(flow, {}))
+        return _flow_window(news, max(now - then, 1e-9), self._most("flows", flow, now))
 
     def _most(self, kind: str, name: str, now: float) -> dict[str, float]:
         return self._peaks[kind, name].most(now)
@@ -154,6 +158,12 @@ def _flow_window(news: Mapping[str, Any], passed: float, most: Mapping[str, floa
         "latency_p50_ms": quantile(LATENCY_BOUNDS_MS, news["latency"], 0.5),
         "latency_p99_ms": quantile(LATENCY_BOUNDS_MS, news["latency"], 0.99),
     }
+
+
+def _slot_window(news: Mapping[str, Any]) -> dict[str, Any]:
+    seconds = news["seconds"]
+    waited = sum(spent for kind, spent in news["time"].items() if kind != BUSY)
+    return {"io_ratio": _per(news["io_seconds"], seconds), "io_wait_ratio": _per(waited, seconds)}
 
 
 def _target_window(news: Mapping[str, Any], passed: float, most: Mapping[str, float]) -> dict[str, Any]:

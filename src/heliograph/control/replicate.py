@@ -19,6 +19,7 @@ from typing import Any
 from heliograph.config.flows import Settings
 from heliograph.control.board import Board
 from heliograph.control.certificate_watch import CertificateWatch
+from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
@@ -43,6 +44,7 @@ from heliograph.spark.session import local_master
 _log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.5
+_MEASURED = ("flows", "targets")
 
 Beside = Callable[[], Coroutine[Any, Any, None]]
 
@@ -138,6 +140,18 @@ class Replicator:
             "spark": self.spark,
             "events_dropped": self.events.dropped,
         }
+
+    def measured(self) -> dict[str, Any]:
+        """What metrics are made of, lanes and flows themselves aside."""
+        return {
+            **self.meters.view(self.clock.monotonic(), self.events.counts),
+            "gone": {flow: vars(totals) for flow, totals in self.board.gone.items()},
+        }
+
+    def groups(self) -> dict[str, Any]:
+        """By flow: the consumer groups that it writes checkpoints of."""
+        jobs = {watch.name: watch.jobs.jobs.get(CheckpointJob.NAME) for watch in self.watches}
+        return {name: job.groups() for name, job in jobs.items() if isinstance(job, CheckpointJob)}
 
     @property
     def spark(self) -> dict[str, Any]:
@@ -278,7 +292,7 @@ class Replicator:
     # -- limits -----------------------------------------------------------------------------------------------------
 
     def _take_report(self, attempt: str, lanes: list[dict[str, Any]], slot: dict[str, Any]) -> None:
-        self.board.take(attempt, lanes, slot)
+        self.board.take(attempt, lanes, {name: value for name, value in slot.items() if name not in _MEASURED})
         self.limits.take(attempt, slot)
         self.meters.take(attempt, slot, self.clock.monotonic())
         for name, (asked, granted) in slot.get("sockets", {}).items():

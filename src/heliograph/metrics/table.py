@@ -187,8 +187,7 @@ _FLOWS = (
             "heliograph_flow_time_seconds_total",
             COUNTER,
             "seconds",
-            "What the time of the flow's slots went to: waiting for the `source`, waiting for the `target`, `throttled`, or "
-            "`busy`.",
+            "What the time of the flow's slots went to: waiting for `source` or `target`, `throttled`, or `busy`.",
         ),
     ),
 )
@@ -255,7 +254,7 @@ _SLOTS = (
             "heliograph_slot_time_seconds_total",
             COUNTER,
             "seconds",
-            "What a slot's time went to: waiting for the `source`, waiting for the `target`, `throttled`, or `busy`.",
+            "What a slot's time went to: waiting for `source` or `target`, `throttled`, or `busy`.",
         ),
     ),
     *_of(
@@ -309,8 +308,7 @@ _GROUPS = (
             "heliograph_group_at_risk_records",
             GAUGE,
             "records",
-            "Records that the group would never read if the source died now: it has not read them, and they are not on the "
-            "target.",
+            "Records that the group would never read if the source died now: not read by it and not on the target.",
         ),
         (
             "heliograph_group_at_risk_seconds",
@@ -322,8 +320,7 @@ _GROUPS = (
             "heliograph_group_repeat_records",
             GAUGE,
             "offsets",
-            "How far the group's newest checkpoints on the target are behind what it committed on the source: what it would "
-            "read again there.",
+            "What the group would read again on the target: its newest checkpoints there against its commits on the source.",
         ),
     ),
     *_times(

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from heliograph.control.meters import GAP_BOUNDS_S, Meters
+from heliograph.control.meters import Meters
 from heliograph.metrics.lane_times import LaneTimes
 from heliograph.metrics.meters import FlowMeter, TimeSplit, WriterMeter
+from heliograph.metrics.series import GAP_BOUNDS_S
 
 FLOW = "A->B"
 NOW = 1_700_000_000_000
@@ -78,6 +79,8 @@ def test_figures_are_those_of_the_last_seconds() -> None:
     assert found["time"]["busy"] == pytest.approx(0.9)
     assert sum(found["time"].values()) == pytest.approx(1)
     assert 20 < found["latency_p50_ms"] <= 50
+    slot = meters.view(40.0, {})["slots"]["0"]
+    assert (slot["io_ratio"], slot["io_wait_ratio"]) == (pytest.approx(0.1), pytest.approx(0.1))
     target = meters.view(40.0, {})["targets"]["B"]["window"]
     assert target["requests_in_flight"] == pytest.approx(3.0 / 16)
     assert (target["request_seconds_avg"], target["request_seconds_max"]) == (0.5, 0.5)
