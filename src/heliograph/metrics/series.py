@@ -17,6 +17,7 @@ from heliograph.replication.bottleneck import Bottleneck
 
 GAP_BOUNDS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 """Of hand-overs, which take some ten ms, up to what a lost task costs."""
+LANE_STATES = ("waiting", "attaching", "following", "draining", "parked", "paused", "done")
 FLOW_STATES = ("running", "opening", "paused", "draining", "trouble")
 _GB = 1e9
 
@@ -142,8 +143,8 @@ def _flow(flow: FlowPicture) -> Iterator[Sample]:
     yield Sample("heliograph_flow_info", (name, summary["source"], summary["target"]), 1)
     for state in FLOW_STATES:
         yield Sample("heliograph_flow_state", (name, state), int(summary["state"] == state))
-    for state, count in sorted(summary["lanes_by_state"].items()):
-        yield Sample("heliograph_flow_lanes", (name, state), count)
+    for state in LANE_STATES:
+        yield Sample("heliograph_flow_lanes", (name, state), summary["lanes_by_state"].get(state, 0))
     for words in Bottleneck:
         yield Sample("heliograph_flow_bottleneck", (name, words), int(summary["bottleneck"] == words))
     yield Sample("heliograph_flow_trouble", (name,), int(summary["state"] == "trouble"))

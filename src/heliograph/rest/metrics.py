@@ -40,10 +40,18 @@ def router(scene: Scene, lanes: int) -> APIRouter:
     @api.get("/metrics", summary="All metrics, for Prometheus", response_class=Response)
     def metrics(request: Request) -> Response:
         """Not on the event loop: thousands of lanes take a while, and others ask meanwhile."""
-        encode, kind = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(_registry(picture_of(scene, time.monotonic()), lanes)), media_type=kind)
+        text, kind = text_of(picture_of(scene, time.monotonic()), lanes, request.headers.get("accept", ""))
+        return Response(text, media_type=kind)
 
     return api
+
+
+def text_of(picture: Picture, lanes: int, accept: str = "") -> tuple[bytes, str]:
+    """The text in the format that a client accepts, and that format's name."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Shown(series(picture, lanes)))
+    encode, kind = choose_encoder(accept)
+    return encode(registry), kind
 
 
 def picture_of(scene: Scene, now: float) -> Picture:
@@ -81,12 +89,6 @@ class _Shown(Collector):
                 family = families[sample.metric] = _family(sample.metric)
             _add(family, sample)
         return iter(families.values())
-
-
-def _registry(picture: Picture, lanes: int) -> CollectorRegistry:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Shown(series(picture, lanes)))
-    return registry
 
 
 def _family(name: str) -> Metric:
