@@ -115,8 +115,7 @@ class LaneRun:
         self._window = window
         self._expiration_ms = expiration_ms
         self.counts = LaneCounts()
-        self.meter, self.times = FlowMeter(), LaneTimes()
-        """The meter is the slot's for this flow; by itself a lane has its own."""
+        self.meter, self.times = FlowMeter(), LaneTimes()  # a slot's lanes share the meter of their flow
         self.state = LaneState.WAITING
         self.reason, self.since_ms = "", 0
         self.queue: deque[Outgoing] = deque()
@@ -134,7 +133,7 @@ class LaneRun:
         self.idle = asyncio.Event()
         self.idle.set()
         self.source_end = self.high_watermark = -1
-        self.log_start = 0
+        self.log_start = self.moves = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused = Refusal()
@@ -153,8 +152,13 @@ class LaneRun:
 
     # -- life -------------------------------------------------------------------------------------------------------
 
+    def stir(self) -> None:
+        """Something may have changed that reports or the ledger tell. Who remembers the number of moves need not look again."""
+        self.moves += 1
+
     def begin(self, start: Start, now_ms: int) -> None:
         """Attach succeeded: follow from here."""
+        self.stir()
         self.start = start
         self.queue.clear()
         self.queued_bytes = 0
@@ -176,6 +180,7 @@ class LaneRun:
         self.become(LaneState.FOLLOWING, "", now_ms)
 
     def become(self, state: LaneState, reason: str, now_ms: int) -> None:
+        self.stir()
         if (state, reason) != (self.state, self.reason):
             self.since_ms = now_ms
         if state is LaneState.PARKED:
@@ -188,6 +193,7 @@ class LaneRun:
 
     def fail(self, failure: Failure) -> None:
         """Stop sending; the first failure counts, what is queued is fetched again after the next attach."""
+        self.stir()
         if self.failure is None:
             if failure.finding == "source_range":
                 self.stopped_at = self.position()  # where the loss begins, markers that were passed left out
@@ -282,6 +288,7 @@ class LaneRun:
 
     def answered(self, answer: ProducedPartition, message: str, now_ms: int) -> None:
         item = self.in_flight.popleft()
+        self.stir()
         self.queued_bytes -= item.size if self.failure is None else 0
         if item.chunk is not None:
             item.chunk.release()
@@ -357,10 +364,8 @@ class LaneRun:
         counts = self.counts
         counts.records += item.count
         counts.bytes += item.size
-        if item.raw:
-            counts.raw_batches += 1
-        else:
-            counts.rebuilt_batches += 1
+        counts.raw_batches += item.raw
+        counts.rebuilt_batches += not item.raw
         self.times.stuck_ms = 0
         self.meter.note(self.times, (item.max_timestamp, now_ms, item.count, item.size))
 

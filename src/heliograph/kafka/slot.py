@@ -132,6 +132,7 @@ class Slot:
         self.lives: dict[str, LaneLife] = {}
         self.ended: list[str] = []
         """Lanes that ended, until the task has told the driver."""
+        self.ending = asyncio.Event()
         self.began: list[str] = []
         """Lanes that are read now, likewise."""
         self.meters = {flow: FlowMeter() for flow in plan.flows}
@@ -169,6 +170,11 @@ class Slot:
 
     def stop(self) -> None:
         self.release(list(self.lives))
+
+    def end(self, key: str) -> None:
+        """A lane's last word: its position is exact from now on."""
+        self.ended.append(key)
+        self.ending.set()
 
     # -- running ----------------------------------------------------------------------------------------------------
 

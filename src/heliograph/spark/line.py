@@ -32,10 +32,11 @@ def report(lanes: Sequence[Mapping[str, Any]], slot: Mapping[str, Any]) -> Messa
     return {"kind": "report", "lanes": list(lanes), "slot": dict(slot)}
 
 
-def released(lane: str, entry: str | None, clean: bool, unread_s: float = 0.0) -> Message:
-    """`clean`: nothing of the task's is on its way any more; else a request may still arrive after its connection ended.
-    `unread_s`: since when it is not read any more; durations travel, because clocks of two hosts are never compared."""
-    return {"kind": "released", "lane": lane, "entry": entry, "clean": clean, "unread_s": unread_s}
+def released(lanes: Sequence[tuple[str, str | None, bool]], unread: Mapping[str, float] | None = None) -> Message:
+    """Lanes that ended, each with its entry, and whether it is clean: nothing of the task's is on its way any more; else a
+    request may still arrive after its connection ended. `unread`: for how many seconds each is not read any more; durations
+    travel, because clocks of two hosts are never compared."""
+    return {"kind": "released", "lanes": [list(lane) for lane in lanes], "unread": dict(unread or {})}
 
 
 def took(lanes: Mapping[str, float]) -> Message:
