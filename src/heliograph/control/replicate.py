@@ -32,6 +32,7 @@ from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
 from heliograph.control.reloading import FileWatch, Reloader, live_settings
+from heliograph.control.source_ends import SourceEnds
 from heliograph.control.steering import Steering
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
@@ -196,6 +197,7 @@ class Replicator:
             asyncio.create_task(self.certificates.watch(self.events.tell)),
             asyncio.create_task(self._reloader.keep()),
             asyncio.create_task(self._flows.tasks.supervise()),
+            asyncio.create_task(SourceEnds(self.board, self.warm, self.clock).keep(lambda: list(self.watches))),
             asyncio.create_task(beside()),
         ]
         carrying = asyncio.create_task(epochs.run())
