@@ -101,6 +101,7 @@ def headline(flow: FlowStatus, now_ms: int) -> str:
         text = (
             f"{flow.flow}: running since {moment(flow.since_ms)} on {flow.host}, process {flow.process}; "
             f"{count(len(flow.lanes), 'lane')}, {count(lag, 'record')} behind"
+            + (f"; {flow.bottleneck}" if flow.bottleneck else "")
         )
     elif flow.host:
         text = (

@@ -105,6 +105,8 @@ class JobRunner:
         self._sleep = sleep
         self._turns: dict[str, Turn] = {}
         self._had: set[str] = set()
+        self.jobs: dict[str, Job[Any]] = {}
+        """By name; those that are kept."""
 
     async def keep(self, job: Job[Any]) -> None:
         """For ever: at once, then every interval; after trouble sooner, with growing pauses."""
@@ -121,6 +123,7 @@ class JobRunner:
     async def once(self, job: Job[Any]) -> bool:
         """One turn, as soon as it may be; False where trouble kept it from its end."""
         self._turns.setdefault(job.name, Turn(job.name))
+        self.jobs[job.name] = job
         while not self._may_run():
             await self._sleep(_WAITING_SECONDS)
         done = await self._turn(job)

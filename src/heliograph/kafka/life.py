@@ -60,7 +60,7 @@ class LaneLife:
         self._events: list[Event] = []
         self._told: Event | None = None
         self._same_offsets = False
-        self.followed_since = 0.0
+        self.followed_since = self.left_at = 0.0
         self.guard = Guard.BROKER
         self.finished = False
         self.released = False
@@ -80,6 +80,7 @@ class LaneLife:
     def leave(self) -> None:
         """Drain and end."""
         self._leaving.set()
+        self.left_at = self.left_at or time.monotonic()
         if self.run.state is LaneState.FOLLOWING:
             self.run.become(LaneState.DRAINING, "", now_ms())
             self.run.drain()
@@ -293,6 +294,7 @@ class LaneLife:
         writer = self.slot.writer(self.rules, start.target_node)
         writer.add(run)
         reader.add(run)
+        self.slot.began.append(run.lane.id.key)
         await run.stopped.wait()
         reader.remove(run)
         if run.draining:

@@ -27,6 +27,7 @@ from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import LaneLife, now_ms
 from heliograph.kafka.memory import Memory, ReadLimits
 from heliograph.kafka.produce import TargetWriter
+from heliograph.metrics.meters import FlowMeter, WriterMeter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
 from heliograph.model.policies import Policies
@@ -139,6 +140,11 @@ class Slot:
         """Lanes of which there may be something to report."""
         self.unwritten: set[LaneRun] = set()
         """Lanes whose position the ledger may not have."""
+        self.began: list[str] = []
+        """Lanes that are read now, likewise."""
+        self.meters = {flow: FlowMeter() for flow in plan.flows}
+        self.writer_meters = {rules.target: WriterMeter() for rules in plan.flows.values()}
+        """By target."""
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -148,6 +154,7 @@ class Slot:
             rules = plan.flows[lane.id.flow]
             run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
             run.told = (self.news, self.unwritten)
+            run.meter = self.meters[lane.id.flow]
             self.lives[lane.id.key] = LaneLife(self, run, rules)
 
     # -- what the task tells it -------------------------------------------------------------------------------------
@@ -258,6 +265,7 @@ class Slot:
             client = self.warm.client(source)
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
             self._readers[key].throttle = self.throttle
+            self._readers[key].meter = self.meters[rules.flow]
             self.memory.readers = len(self._readers)
         return self._readers[key]
 
@@ -269,6 +277,7 @@ class Slot:
                 client, node, now_ms, self.plan.settings.request_timeout_ms, self._wake_readers
             )
             self._writers[key].buffers = Buffers(send=rules.send_buffer_bytes)
+            self._writers[key].meter = self.writer_meters[rules.target]
         return self._writers[key]
 
     def limit(self, rates: Mapping[str, float]) -> None:
@@ -281,6 +290,15 @@ class Slot:
         readers = {f"reading for {flow}": reader.sockets for (flow, _), reader in self._readers.items()}
         writers = {f"writing to {target}": writer.sockets for (target, _), writer in self._writers.items()}
         return {name: found for name, found in (readers | writers).items() if found is not None}
+
+    def waits(self) -> dict[str, dict[str, float]]:
+        """Seconds that the readers of each flow waited, by what they waited for."""
+        found: dict[str, dict[str, float]] = {}
+        for (flow, _), reader in self._readers.items():
+            sums = found.setdefault(flow, {})
+            for kind, seconds in reader.watch.waits().items():
+                sums[kind] = sums.get(kind, 0.0) + seconds
+        return found
 
     def _wake_writers(self) -> None:
         for writer in self._writers.values():

@@ -50,6 +50,8 @@ SAMPLES = {
     "master": "spark://m:1",
     "listeners": "none",
     "state.cluster": "B",
+    "metrics.lanes": "all",
+    "wan.cost.per.gb": "0.02",
 }
 
 
