@@ -48,6 +48,8 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.OWN_TOPICS: (_TOPIC, ResourcePatternType.PREFIXED, "__heliograph-"),
     On.SOURCE_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
     On.TARGET_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
+    On.SOURCE_GROUP: (_GROUP, ResourcePatternType.PREFIXED, "heliograph-"),
+    On.CANARY: (_TOPIC, ResourcePatternType.PREFIXED, "heliograph-canary-"),
     On.SOURCE_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TARGET_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TRANSACTIONAL_ID: (ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED, "heliograph."),

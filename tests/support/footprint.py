@@ -16,11 +16,14 @@ from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse, LeaveGr
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.kafka.client import ClusterClient
+from heliograph.model.clusters import Flow
 from heliograph.operations.check import check
 from heliograph.operations.compare import compare_topics
+from heliograph.replication.canary import canary_topic
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.mm2_progress import SOURCE_CONNECTOR, default_configs_topic, default_group, default_topic
 from heliograph.replication.permissions import NEEDS, Need, On
+from heliograph.replication.source_group import source_group
 from heliograph.replication.topic_names import HEARTBEATS
 from heliograph.wire.mm2 import StoredOffset, encode_stored_offset
 from tests.integration.protocol.harness import with_client
@@ -52,6 +55,7 @@ class Footprint:
         self.name = word()
         self.source, self.target = f"{self.name}s", f"{self.name}t"
         self.flow = f"{self.source}->{self.target}"
+        self._ends = Flow(self.source, self.target)
         self.remote = f"{self.source}.{self.name}"
         self._member = ""
         self.offsets_topic = default_topic(self.source)
@@ -61,6 +65,8 @@ class Footprint:
             f"{self.flow}.on.bad.record": "dead-letter",
             f"{self.flow}.sync.topic.deletes.enabled": "true",
             "emit.heartbeats.enabled": "true",
+            "commit.source.group": "true",
+            "canary.enabled": "true",
             "heartbeats.topic.replication.factor": "1",
             f"{self.target}.offset.storage.replication.factor": "1",
             f"{self.target}.offset.storage.partitions": "1",
@@ -76,6 +82,8 @@ class Footprint:
             On.OWN_TOPICS: [("topic", name, False) for name in OWN_TOPICS],
             On.SOURCE_HEARTBEATS: [("topic", HEARTBEATS, False)],
             On.TARGET_HEARTBEATS: [("topic", HEARTBEATS, False)],
+            On.SOURCE_GROUP: [("group", source_group(self._ends), False)],
+            On.CANARY: [("topic", canary_topic(self._ends), False)],
             On.SOURCE_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TARGET_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TRANSACTIONAL_ID: [("transactional id", f"heliograph.{self.flow}", False)],

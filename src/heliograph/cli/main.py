@@ -16,6 +16,8 @@ from heliograph.errors import ConfigError, HeliographError
 COMMANDS = (
     "run",
     "status",
+    "lag",
+    "canary",
     "events",
     "check",
     "plan",
@@ -36,6 +38,8 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties                 mirror all flows of a MirrorMaker 2 file until stopped
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
+  heliograph lag mm2.properties --watch         how far every lane is behind, in three ways
+  heliograph canary mm2.properties              one event through each flow, and how long it took
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
   heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph plan mm2.properties                every change that is pending, with its reason; makes none

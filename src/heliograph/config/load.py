@@ -25,6 +25,7 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
 from heliograph.config.topology import circles, shared_topics
+from heliograph.config.watching import watch_faults
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
 
@@ -88,6 +89,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
+    yield from (fault for flow in flows for fault in watch_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
     if any(flow.plugins.classes for flow in flows):
         return  # what a user's class makes of names is seen when the clusters are read

@@ -58,6 +58,9 @@ class View:
     def number(self, name: str) -> int:
         return cast(int, self._typed(name))
 
+    def fraction(self, name: str) -> float:
+        return cast(float, self._typed(name))
+
     def flag(self, name: str) -> bool:
         return cast(bool, self._typed(name))
 

@@ -81,6 +81,10 @@ class Board:
             return
         view.row = row
 
+    def rows_of(self, flow: str) -> list[dict[str, Any]]:
+        """The last reports of one flow's lanes."""
+        return [view.row for key, view in self.lanes.items() if key.startswith(f"{flow}/")]
+
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
         self._seen = {pair: counts for pair, counts in self._seen.items() if pair[0] in alive}

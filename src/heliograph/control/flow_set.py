@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from heliograph.config.changes import Changes, only_limits
 from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.flow_jobs import Ground, companions, lasting_jobs, repeated_jobs
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
@@ -44,6 +46,8 @@ class Manner:
     me: Runner
     reset: bool
     until_caught_up: bool
+    board: Board = field(default_factory=Board)
+    """What tasks report of lanes."""
 
 
 class FlowSet:
@@ -133,11 +137,14 @@ class FlowSet:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
         settings, planner = watch.settings, watch.planner
         tell = self._events.tell
-        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell)
+        rows = partial(self._manner.board.rows_of, watch.name)
+        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell, rows)
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
-            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+            jobs = [*repeated_jobs(ground), *lasting_jobs(ground)]
+            yield from (watch.jobs.keep(job) for job in jobs)
+            yield from companions(jobs)
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 

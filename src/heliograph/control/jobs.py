@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from heliograph.control.clock import Clock
@@ -52,6 +52,8 @@ class Found(Generic[AnyAction]):
     actions: Sequence[AnyAction]
     troubles: Sequence[str] = ()
     summary: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """The same as values, for metrics and the page."""
 
 
 class Job(Protocol[AnyAction]):
@@ -84,6 +86,7 @@ class Turn:
     trouble_since_ms: int = 0
     summary: str = ""
     """What the last look found, in a few words; not every job has something to say."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class JobRunner:
@@ -148,7 +151,7 @@ class JobRunner:
         turn.took_ms = int(took * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
-        turn.summary = found.summary
+        turn.summary, turn.detail = found.summary, dict(found.detail)
         if not troubles:
             turn.ended_ms = self._clock.now_ms()
         more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""

@@ -20,6 +20,7 @@ from heliograph.kafka.grants import (
     Refusal,
     TopicGrants,
     cluster_operations,
+    may_commit_as_group,
     may_describe_group,
     may_use_transactional_id,
     topic_grants,
@@ -29,6 +30,7 @@ from heliograph.kafka.grants import (
 from heliograph.kafka.groups import connect_groups
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue
+from heliograph.replication.canary import MakeCanaryTopic, canary_topic
 from heliograph.replication.heartbeats import MakeTopic
 from heliograph.replication.mm2_live import HIDDEN, is_dedicated
 from heliograph.replication.mm2_progress import (
@@ -41,8 +43,9 @@ from heliograph.replication.mm2_progress import (
 )
 from heliograph.replication.permissions import NEEDS, Granted, Need, On
 from heliograph.replication.policies import dead_letter_topic
+from heliograph.replication.source_group import source_group
 from heliograph.replication.starts import From
-from heliograph.replication.topic_names import HEARTBEATS
+from heliograph.replication.topic_plan import CreateTopic
 
 Grants = Mapping[str, TopicGrants]
 Configs = Mapping[str, dict[str, ConfigValue]]
@@ -69,12 +72,12 @@ class _Names:
     unseen: frozenset[str] = frozenset()
 
 
-_HEARTBEATS = (On.SOURCE_HEARTBEATS, On.TARGET_HEARTBEATS)
+_WRITTEN_BY_JOBS = (On.SOURCE_HEARTBEATS, On.TARGET_HEARTBEATS, On.CANARY)
 _Rights = dict[tuple[On, str], _Names]
 
 
 async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClient, asked: Asked) -> tuple[Granted, ...]:
-    """One answer for each need of the table but those of heartbeats."""
+    """One answer for each need of the table but those of topics that jobs write."""
     known = await _clusters(source, target) | await _groups(flow, source, target)
     known |= await _mirror_maker_topics(flow, target) | await _dead_letters(flow, target, list(asked.remote))
     identity = transactional_id(flow.flow.name)
@@ -95,7 +98,7 @@ async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClien
                 names = known[other, need.operation]
                 return Granted(need, names.by_name if _is_for(flow, need) else {}, names.urgent, names.unseen)
 
-    return tuple(answer(need) for need in NEEDS if need.on not in _HEARTBEATS)
+    return tuple(answer(need) for need in NEEDS if need.on not in _WRITTEN_BY_JOBS)
 
 
 def _is_for(flow: FlowSettings, need: Need) -> bool:
@@ -109,22 +112,34 @@ def _is_for(flow: FlowSettings, need: Need) -> bool:
     return switches.get((need.on, need.operation), True)
 
 
-async def heartbeat_rights(
+async def writing_rights(
     flow: FlowSettings, source_writer: ClusterClient | None, target: ClusterClient
 ) -> tuple[Granted, ...]:
-    """Asked as heartbeats are written; nothing without a client that writes to the source."""
+    """Of topics that jobs write, asked as they are written; nothing without a client that writes to the source."""
     if source_writer is None:
         return ()
+    wishes: list[tuple[On, ClusterClient, list[CreateTopic]]] = [
+        (On.SOURCE_HEARTBEATS, source_writer, _heartbeats(flow, flow.flow.source)),
+        (On.TARGET_HEARTBEATS, target, _heartbeats(flow, flow.flow.target)),
+        (On.CANARY, source_writer, _canary(flow)),
+    ]
     known: _Rights = {}
-    for on, client in ((On.SOURCE_HEARTBEATS, source_writer), (On.TARGET_HEARTBEATS, target)):
-        pulses = (
-            [] if flow.flow.trial else [each for each in flow.jobs.heartbeats if each.target == client.cluster.alias]
-        )
-        grants = await topic_grants(client, [HEARTBEATS]) if pulses else {}
-        wishes = [MakeTopic(pulse).topic for pulse in pulses if not grants[HEARTBEATS].exists]
-        known[on, "CREATE"] = _Names(_may_create(await try_create(client, wishes)))
+    for on, client, topics in wishes:
+        grants = await topic_grants(client, [topic.name for topic in topics]) if topics else {}
+        missing = [topic for topic in topics if not grants[topic.name].exists]
+        known[on, "CREATE"] = _Names(_may_create(await try_create(client, missing)))
         known[on, "WRITE"] = _Names(_may("WRITE", grants))
-    return tuple(Granted(need, known[need.on, need.operation].by_name) for need in NEEDS if need.on in _HEARTBEATS)
+    return tuple(Granted(need, known[need.on, need.operation].by_name) for need in NEEDS if need.on in _WRITTEN_BY_JOBS)
+
+
+def _heartbeats(flow: FlowSettings, alias: str) -> list[CreateTopic]:
+    pulses = [] if flow.flow.trial else [pulse for pulse in flow.jobs.heartbeats if pulse.target == alias]
+    return [MakeTopic(pulse).topic for pulse in pulses]
+
+
+def _canary(flow: FlowSettings) -> list[CreateTopic]:
+    is_on = flow.jobs.watch.canary is not None and not flow.flow.trial
+    return [MakeCanaryTopic(canary_topic(flow.flow)).topic] if is_on else []
 
 
 def _by_name(need: Need, grants: Grants, created: Mapping[str, Refusal | None]) -> dict[str, bool]:
@@ -161,7 +176,9 @@ async def _groups(flow: FlowSettings, source: ClusterClient, target: ClusterClie
         listed = []  # the check has a line of its own for what the groups tell
     own = flow.mm2.group or default_group(flow.flow.source)
     others = {group.name for group in listed if not is_dedicated(group.name)}
+    positions = [source_group(flow.flow)] if flow.jobs.watch.source_group and not flow.flow.trial else []
     return {
+        (On.SOURCE_GROUP, "READ"): _Names({name: await may_commit_as_group(source, name) for name in positions}),
         (On.START_GROUP, "DESCRIBE"): _Names({name: await may_describe_group(source, name) for name in wanted}),
         (On.MM2_GROUP, "DESCRIBE"): _Names(
             {name: await may_describe_group(target, name) for name in sorted({own, *others})},

@@ -17,7 +17,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.grants import TOPIC_REFUSED, Refusal, TopicGrants, topic_grants, try_create, visible_topics
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
-from heliograph.operations.check_rights import Asked, Configs, describable, heartbeat_rights, read_configs, rights
+from heliograph.operations.check_rights import Asked, Configs, describable, read_configs, rights, writing_rights
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.permissions import Granted
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
@@ -94,7 +94,7 @@ async def gather_topics(
     return TopicFacts(
         visible=tuple(visible),
         remote=remote,
-        granted=(*await rights(flow, source, target, asked), *await heartbeat_rights(flow, source_writer, target)),
+        granted=(*await rights(flow, source, target, asked), *await writing_rights(flow, source_writer, target)),
         refused={name: refusal for name, refusal in created.items() if refusal and refusal.code != TOPIC_REFUSED},
         unnameable=tuple(action for action in actions if isinstance(action, Unnameable)),
         limits=pairs,

@@ -18,6 +18,8 @@ class On(StrEnum):
     SOURCE_TOPICS = "each source topic"
     SOURCE_CLUSTER = "the source cluster"
     SOURCE_HEARTBEATS = "the source's topic `heartbeats`"
+    SOURCE_GROUP = "group `heliograph-<source>-<target>`"
+    CANARY = "topic `heliograph-canary-<source>-<target>`"
     REMOTE_TOPICS = "each remote topic"
     OWN_TOPICS = "topics `__heliograph-*`"
     TRANSACTIONAL_ID = "transactional id `heliograph.<flow>`"
@@ -45,6 +47,16 @@ class Occasion(StrEnum):
         return self in (Occasion.RUN, Occasion.TAKE_OVER)
 
 
+_ON_SOURCE = (
+    On.SOURCE_TOPICS,
+    On.SOURCE_CLUSTER,
+    On.SOURCE_HEARTBEATS,
+    On.SOURCE_GROUP,
+    On.CANARY,
+    On.START_GROUP,
+)
+
+
 @dataclass(frozen=True)
 class Need:
     """One permission. `level` is what a check says when it is missing: FAIL if records cannot be copied without it."""
@@ -57,7 +69,7 @@ class Need:
 
     @property
     def is_on_source(self) -> bool:
-        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER, On.SOURCE_HEARTBEATS, On.START_GROUP)
+        return self.on in _ON_SOURCE
 
 
 _FAIL, _WARN = Level.FAIL, Level.WARN
@@ -95,6 +107,11 @@ NEEDS: tuple[Need, ...] = (
     Need(On.DEAD_LETTERS, "WRITE", _WARN, "with on.bad.record = dead-letter bad records are kept there"),
     Need(On.SOURCE_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(On.SOURCE_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(
+        On.SOURCE_GROUP, "READ", _WARN, "positions are committed as this group; without it they are not", Occasion.JOBS
+    ),
+    Need(On.CANARY, "CREATE", _WARN, "with canary.enabled it is made", Occasion.JOBS),
+    Need(On.CANARY, "WRITE", _WARN, "with canary.enabled events are sent through it", Occasion.JOBS),
     Need(On.TARGET_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(On.TARGET_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(
@@ -193,6 +210,8 @@ def _finding(flow: str, alias: str, answer: Granted) -> Finding:
 _KIND = {
     On.SOURCE_TOPICS: "topic",
     On.SOURCE_HEARTBEATS: "topic",
+    On.SOURCE_GROUP: "group",
+    On.CANARY: "topic",
     On.TARGET_HEARTBEATS: "topic",
     On.REMOTE_TOPICS: "topic",
     On.OWN_TOPICS: "topic",

@@ -197,7 +197,7 @@ def _entry(text: str) -> LedgerEntry:
 def _face(life: LaneLife) -> object:
     """What changes whenever anything of a lane's row does."""
     run, counts = life.run, life.run.counts
-    moved = (run.position(), run.source_end, run.high_watermark, run.log_start, run.target_next)
+    moved = (run.position(), run.fetch_offset, run.source_end, run.high_watermark, run.log_start, run.target_next)
     counted = (counts.records, counts.refused, counts.attaches, counts.foreign)
     generation = run.acked.generation if run.acked is not None else -1
     return (run.state, run.reason, generation, life.guard, life.finished, *moved, *counted)
@@ -223,6 +223,7 @@ def _row(life: LaneLife) -> dict[str, Any]:
         "reason": run.reason,
         "since_ms": run.since_ms,
         "position": run.position(),
+        "read_position": run.fetch_offset if entry else -1,
         "source_end": run.source_end,
         "high_watermark": run.high_watermark,
         "log_start": run.log_start,

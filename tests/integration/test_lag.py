@@ -1,0 +1,133 @@
+"""One run that is watched: lag in three ways, the group on the source as others see it, the canary, its limit, the lag's limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.clusters import TwoClusters
+from tests.support.groups import commit, committed
+from tests.support.heliograph_run import HeliographRun
+from tests.support.mirror import command, flow_file, status, word
+from tests.support.topics import create_topic, ends, partition_count
+from tests.support.waiting import wait_until
+from tests.support.writers import samples, write
+
+RECORDS, MORE = 300, 40
+SLOW_BYTES_PER_SECOND = 20_000
+
+
+class Watched:
+    """Clusters with aliases that no other test has, a topic, a slow topic, and a file that has everything watched."""
+
+    def __init__(self, clusters: TwoClusters, topic: str, directory: Path) -> None:
+        self.source, self.target = clusters.a.bootstrap, clusters.b.bootstrap
+        self.topic, self.slow = topic, f"{topic}-slow"
+        self.a, self.b = word(), word()
+        self.flow = f"{self.a}->{self.b}"
+        self.group = f"heliograph-{self.a}-{self.b}"
+        self.canary = f"heliograph-canary-{self.a}-{self.b}"
+        lines = {
+            "commit.source.group": "true",
+            "emit.checkpoints.enabled": "true",
+            "checkpoints.topic.replication.factor": "1",
+            "emit.checkpoints.interval.seconds": "1",
+            "refresh.groups.interval.seconds": "1",
+            f"{self.flow}.groups": f"{topic}-app, heliograph-.*",
+            "canary.enabled": "true",
+            "canary.limit.ms": "1",
+            "lag.limit.seconds": "2",
+            f"{self.flow}.topic.{self.slow}.throttle.bytes.per.second": str(SLOW_BYTES_PER_SECOND),
+        }
+        aliases = {self.a: self.source, self.b: self.target}
+        self.file = flow_file(directory / "mm2.properties", aliases, {self.flow: f"{topic}, {self.slow}"}, lines)
+        create_topic(self.source, self.topic, 2)
+        create_topic(self.source, self.slow)
+        write(self.source, self.topic, samples(RECORDS, partitions=2))
+        write(self.source, self.slow, samples(400, size=5_000))
+        commit(self.source, f"{topic}-app", {(topic, 0): 7})
+
+    def lag(self, *options: str) -> dict[str, Any]:
+        said = command("lag", str(self.file), "--json", *options)
+        assert said.code == 0, said.err
+        (flow,) = json.loads(said.out)["flows"]
+        found: dict[str, Any] = flow
+        return found
+
+    def job(self, name: str) -> Mapping[str, Any]:
+        return next((job for job in status(self.file)[self.flow]["jobs"] if job["name"] == name), {})
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        said = command("events", str(self.file), "--json")
+        assert said.code == 0, said.err
+        return [event for event in map(json.loads, said.out.splitlines()) if event["kind"] == kind]
+
+
+def test_lag_source_group_canary_and_limits_of_one_run(two_clusters: TwoClusters, unique: str, tmp_path: Path) -> None:
+    watched = Watched(two_clusters, unique, tmp_path)
+    source_ends = {(unique, number): end for number, end in ends(watched.source, unique).items()}
+    with HeliographRun(watched.file) as run:
+        wait_until(
+            lambda: source_ends.items() <= committed(watched.source, watched.group).items(),
+            "another client sees the positions as a group of the source",
+            every=0.3,
+        )
+        _canary_arrives(watched)
+        wait_until(lambda: bool(watched.events("lag")), "a lane that is throttled is told to be late", every=0.5)
+        late = watched.events("lag")[0]
+        assert (late["subject"], f"{watched.slow}-0: a record waits for" in late["reason"]) == ("lag", True)
+        _running_lag(watched)
+        checkpointed = json.loads(command("status", str(watched.file), "--groups", "--json").out)["flows"][0]["groups"]
+        assert {row["group"] for row in checkpointed} == {f"{unique}-app"}, "our own groups are nobody's to look after"
+        assert run.terminate() == 0
+    _stopped_lag(watched)
+
+
+def _canary_arrives(watched: Watched) -> None:
+    wait_until(lambda: watched.job("canary").get("detail", {}).get("arrived", 0) >= 2, "canaries arrive", every=0.5)
+    assert partition_count(watched.target, f"{watched.a}.{watched.canary}") == 1, (
+        "it is copied though topics has it not"
+    )
+    detail = watched.job("canary")["detail"]
+    assert (detail["topic"], detail["limit_ms"], detail["late"]) == (watched.canary, 1, True)
+    assert detail["sent"] >= detail["arrived"] and 0 < detail["last_ms"] <= detail["longest_ms"]
+    (told,) = watched.events("canary")
+    assert told["subject"] == watched.canary and "canary.limit.ms is 1" in told["reason"]
+    said = command("canary", str(watched.file), "--json")
+    (look,) = json.loads(said.out)
+    assert (said.code, look["flow"], look["remote_topic"]) == (0, watched.flow, f"{watched.a}.{watched.canary}")
+    assert look["latency_ms"] > 0
+
+
+def _running_lag(watched: Watched) -> None:
+    flow = watched.lag("--topic", watched.topic)
+    assert (flow["group"], flow["running"]) == (watched.group, True)
+    for lane in flow["lanes"]:
+        assert lane["source_end"] == RECORDS // 2
+        assert (
+            lane["committed"] == lane["group_committed"] == lane["read_position"] == lane["target_end"] == RECORDS // 2
+        )
+        assert (lane["committed_lag"], lane["read_lag"], lane["target_lag"], lane["bytes_behind"]) == (0, 0, 0, 0)
+        assert lane["owner"] == f"{flow['host']}/{flow['process']}" and lane["log_bytes"] > 0
+    assert [lane["partition"] for lane in flow["lanes"]] == [0, 1]
+    assert {alias: len(brokers) for alias, brokers in flow["brokers"].items()} == {watched.a: 1, watched.b: 1}
+    everything = watched.lag("--flow", watched.flow)
+    assert {lane["topic"] for lane in everything["lanes"]} == {watched.topic, watched.slow, watched.canary}
+    unknown = command("lag", str(watched.file), "--topic", "nothing")
+    assert unknown.code == 2 and "--topic nothing: no flow copies a topic of this name" in unknown.err
+
+
+def _stopped_lag(watched: Watched) -> None:
+    """Nothing runs: the ledger and both logs still tell."""
+    write(watched.source, watched.topic, samples(MORE, partitions=2))
+    flow = watched.lag("--topic", f"{watched.a}.{watched.topic}")
+    assert flow["running"] is False
+    for lane in flow["lanes"]:
+        assert (lane["committed_lag"], lane["target_lag"]) == (MORE // 2, MORE // 2)
+        assert (lane["read_position"], lane["read_lag"], lane["owner"]) == (-1, -1, "")
+        assert 0 < lane["bytes_behind"] < lane["log_bytes"]
+    shown = command("lag", str(watched.file)).out
+    assert f"group {watched.group}; " in shown and f"brokers of {watched.a}: " in shown
+    assert command("canary", str(watched.file), "--timeout", "1").code == 1
