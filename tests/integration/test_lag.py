@@ -1,4 +1,4 @@
-"""One run that is watched: lag in three ways, the group on the source as others see it, the canary, its limit, the lag's limit."""
+"""One run that is watched: lag in three ways, the group on the source as others see it, canary, limits, Burrow's paths."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Consumer
+
 from tests.support.clusters import TwoClusters
 from tests.support.groups import commit, committed
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import command, flow_file, status, word
+from tests.support.rest import Rest, rest_of
 from tests.support.topics import create_topic, ends, partition_count
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
@@ -39,6 +42,8 @@ class Watched:
             "canary.enabled": "true",
             "canary.limit.ms": "1",
             "lag.limit.seconds": "2",
+            "group.health.interval.seconds": "1",
+            "listeners": "http://127.0.0.1:0",
             f"{self.flow}.topic.{self.slow}.throttle.bytes.per.second": str(SLOW_BYTES_PER_SECOND),
         }
         aliases = {self.a: self.source, self.b: self.target}
@@ -81,6 +86,7 @@ def test_lag_source_group_canary_and_limits_of_one_run(two_clusters: TwoClusters
         _running_lag(watched)
         checkpointed = json.loads(command("status", str(watched.file), "--groups", "--json").out)["flows"][0]["groups"]
         assert {row["group"] for row in checkpointed} == {f"{unique}-app"}, "our own groups are nobody's to look after"
+        _burrow_answers(watched, rest_of(run))
         assert run.terminate() == 0
     _stopped_lag(watched)
 
@@ -117,6 +123,70 @@ def _running_lag(watched: Watched) -> None:
     assert {lane["topic"] for lane in everything["lanes"]} == {watched.topic, watched.slow, watched.canary}
     unknown = command("lag", str(watched.file), "--topic", "nothing")
     assert unknown.code == 2 and "--topic nothing: no flow copies a topic of this name" in unknown.err
+
+
+def _burrow_answers(watched: Watched, rest: Rest) -> None:
+    kafka, app = f"/v3/kafka/{watched.a}", f"{watched.topic}-app"
+    assert rest.get("/burrow/admin") == "GOOD"
+    assert rest.get("/v3/kafka")["clusters"] == sorted([watched.a, watched.b])
+    assert rest.get(kafka)["module"]["servers"]
+    assert f"{watched.a}.{watched.topic}" in rest.get(f"/v3/kafka/{watched.b}/topic")["topics"]
+    assert rest.get(f"{kafka}/topic/{watched.topic}")["offsets"] == [RECORDS // 2, RECORDS // 2]
+    assert {app, watched.group} <= set(rest.get(f"{kafka}/consumer")["consumers"])
+    assert rest.get(f"{kafka}/topic/{watched.topic}/consumers")["consumers"] == sorted([app, watched.group])
+    told = rest.get(f"{kafka}/consumer/{app}/status")
+    assert (told["error"], told["message"], told["request"]["url"]) == (
+        False,
+        "consumer status returned",
+        f"{kafka}/consumer/{app}/status",
+    )
+    status = told["status"]
+    assert (status["cluster"], status["group"], status["status"]) == (watched.a, app, "ERR")
+    (stopped,) = status["partitions"]
+    assert (stopped["status"], stopped["current_lag"], stopped["end"]["offset"]) == ("STOP", RECORDS // 2 - 7, 7)
+    assert status["maxlag"] == stopped and status["totallag"] == RECORDS // 2 - 7
+    commit(watched.source, app, {(watched.topic, 0): RECORDS // 2})
+
+    def is_well() -> bool:
+        return bool(rest.get(f"{kafka}/consumer/{app}/lag")["status"]["totallag"] == 0)
+
+    wait_until(is_well, "the group is where its topic ends", every=0.2)
+    lag = rest.get(f"{kafka}/consumer/{app}/lag")["status"]
+    assert (lag["status"], lag["partition_count"], len(lag["partitions"])) == ("OK", 1, 1)
+    assert rest.get(f"{kafka}/consumer/{app}/status")["status"]["partitions"] == []
+    window = rest.get(f"{kafka}/consumer/{app}")["topics"][watched.topic][0]
+    offsets = [at and at["offset"] for at in window["offsets"]]
+    assert offsets[:8] == [None] * 8 and offsets[8:] == [7, RECORDS // 2] and window["current-lag"] == 0
+    ours = rest.get(f"{kafka}/consumer/{watched.group}/lag")["status"]
+    behind = {(part["topic"], part["partition"]): part["current_lag"] for part in ours["partitions"]}
+    assert behind[watched.topic, 0] == behind[watched.topic, 1] == 0 < behind[watched.slow, 0]
+    _burrow_owner_and_refusals(watched, rest)
+
+
+def _burrow_owner_and_refusals(watched: Watched, rest: Rest) -> None:
+    kafka, group = f"/v3/kafka/{watched.a}/consumer", f"{watched.topic}-member"
+    settings = {"bootstrap.servers": watched.source, "group.id": group, "auto.offset.reset": "earliest"}
+    reader = Consumer({**settings, "client.id": "somebody", "enable.auto.commit": False})
+    reader.subscribe([watched.topic])
+    try:
+        message = reader.poll(30)
+        assert message is not None and message.error() is None
+        reader.commit(message=message, asynchronous=False)
+        wait_until(lambda: rest.ask("GET", f"{kafka}/{group}/lag")[0] == 200, "the group is seen", every=0.2)
+        (part,) = rest.get(f"{kafka}/{group}/lag")["status"]["partitions"]
+        assert (part["client_id"], part["owner"]) == ("somebody", "127.0.0.1")
+    finally:
+        reader.close()
+    code, missing = rest.ask("GET", f"{kafka}/nobody/status")
+    assert (code, missing["error"], missing["status"]["status"]) == (404, False, "NOTFOUND")
+    for path, sentence in (
+        (f"{kafka}/nobody", "cluster or consumer not found"),
+        ("/v3/kafka/nowhere", "cluster module not found"),
+        ("/v3/kafka/nowhere/consumer", "cluster not found"),
+        (f"/v3/kafka/{watched.a}/topic/nothing", "cluster or topic not found"),
+    ):
+        code, body = rest.ask("GET", path)
+        assert (code, body["error"], body["message"], body["request"]["url"]) == (404, True, sentence, path)
 
 
 def _stopped_lag(watched: Watched) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from heliograph.config.watching import HealthSettings
 from heliograph.control.clock import Clock
-from heliograph.errors import HeliographError
+from heliograph.errors import HeliographError, Refused
 from heliograph.kafka.client import LATEST, ClusterClient
 from heliograph.kafka.consumer_groups import ConsumerGroups, list_groups
 from heliograph.kafka.grants import visible_topics
@@ -22,7 +22,7 @@ from heliograph.kafka.groups import Owner, owners
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
-from heliograph.replication.group_health import Commit, GroupWindows, PartitionHealth
+from heliograph.replication.group_health import Commit, GroupHealth, GroupWindows, PartitionHealth
 
 _log = logging.getLogger(__name__)
 _ASKED_SECONDS = 600.0
@@ -30,6 +30,7 @@ _TICK_SECONDS = 0.5
 _PROTOCOLS = {"", "consumer"}
 _KINDS = {"", "classic", "consumer"}
 _DESERTED = {"Empty", "Dead"}
+_NOT_FOUND = 404
 _NOBODY = Owner("", "")
 
 
@@ -92,8 +93,7 @@ class GroupHealthWatch:
                         _log.debug("cluster %s: its groups were not looked at: %s", alias, error)
 
     async def _windows(self, alias: str) -> GroupWindows:
-        """KeyError for a cluster that the file does not have."""
-        cluster = self._clusters()[alias]
+        cluster = self._cluster(alias)
         async with self._looking:
             watch = self._watches.get(alias)
             if watch is None:
@@ -103,24 +103,38 @@ class GroupHealthWatch:
         watch.asked_at = self._clock.monotonic()
         return watch.windows
 
+    def _cluster(self, alias: str) -> Cluster:
+        known = self._clusters()
+        if alias not in known:
+            raise Refused(_NOT_FOUND, f"there is no cluster {alias}")
+        return known[alias]
+
+    def _client(self, args: Mapping[str, Any]) -> ClusterClient:
+        return self._warm.client(self._cluster(args["cluster"]))
+
+    async def _health(self, args: Mapping[str, Any]) -> GroupHealth:
+        found = (await self._windows(args["cluster"])).health(args["group"], self._clock.now_ms())
+        if found is None:
+            raise Refused(_NOT_FOUND, f"there is no group {args['group']}")
+        return found
+
     # -- answers ----------------------------------------------------------------------------------------------------
 
     async def clusters(self, _: Mapping[str, Any]) -> dict[str, Any]:
         return {"clusters": sorted(self._clusters())}
 
     async def cluster(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        cluster = self._clusters()[args["cluster"]]
+        cluster = self._cluster(args["cluster"])
         return {"servers": list(cluster.bootstrap), "offset-refresh": self._settings.interval_s}
 
     async def topics(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        client = self._warm.client(self._clusters()[args["cluster"]])
-        return {"topics": sorted(await visible_topics(client))}
+        return {"topics": sorted(await visible_topics(self._client(args)))}
 
     async def topic(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        client, topic = self._warm.client(self._clusters()[args["cluster"]]), args["topic"]
+        client, topic = self._client(args), args["topic"]
         leaders = (await client.metadata([topic]))[topic].leaders
         if not leaders:
-            raise KeyError(topic)
+            raise Refused(_NOT_FOUND, f"there is no topic {topic}")
         ends = await offsets_of(client, [(topic, number) for number in leaders], LATEST)
         return {"offsets": [ends[topic, number] for number in sorted(leaders) if (topic, number) in ends]}
 
@@ -135,10 +149,7 @@ class GroupHealthWatch:
 
     async def group(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Every window of a group, by topic and partition; what it never committed is empty."""
-        windows = await self._windows(args["cluster"])
-        health = windows.health(args["group"], self._clock.now_ms())
-        if health is None:
-            raise KeyError(args["group"])
+        health, windows = await self._health(args), await self._windows(args["cluster"])
         held = await self._owners(args)
         topics: dict[str, list[dict[str, Any]]] = {}
         for part in health.partitions:
@@ -151,10 +162,7 @@ class GroupHealthWatch:
 
     async def status(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """A group's health; all partitions, or only those that are not OK."""
-        health = (await self._windows(args["cluster"])).health(args["group"], self._clock.now_ms())
-        if health is None:
-            raise KeyError(args["group"])
-        held = await self._owners(args)
+        health, held = await self._health(args), await self._owners(args)
         return {
             "status": str(health.status),
             "complete": health.complete,
@@ -168,7 +176,7 @@ class GroupHealthWatch:
 
     async def _owners(self, args: Mapping[str, Any]) -> Mapping[tuple[str, int], Owner]:
         try:
-            return await owners(self._warm.client(self._clusters()[args["cluster"]]), args["group"])
+            return await owners(self._client(args), args["group"])
         except (HeliographError, TimeoutError):
             return {}  # the windows are worth more than who reads
 

@@ -170,6 +170,11 @@ class JobRunner:
     def _say(self, subject: str, kind: EventKind, reason: str) -> None:
         self._tell(Event(self._clock.now_ms(), self._flow, subject, kind, reason))
 
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """What a job's last look found, as values; nothing of a job that is not there."""
+        turn = self._turns.get(name)
+        return turn.detail if turn is not None else {}
+
     def standing(self) -> list[dict[str, Any]]:
         """All jobs, for telemetry."""
         return [asdict(turn) for turn in self._turns.values()]
