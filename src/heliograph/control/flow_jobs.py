@@ -81,12 +81,23 @@ def companions(jobs: Iterable[Job[Any]]) -> Iterator[Coroutine[Any, Any, None]]:
     return (job.read() for job in jobs if isinstance(job, CanaryJob))
 
 
+def parting_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that have a last turn when nothing of the flow is carried any more."""
+    wanted = ground.settings.jobs.watch.source_group and not ground.settings.flow.trial
+    return [_source_group(ground)] if wanted else []
+
+
+def _source_group(ground: Ground) -> SourceGroupJob:
+    settings = ground.settings
+    return SourceGroupJob(settings, ground.positions, ground.warm.client(settings.source), ground.clock)
+
+
 def _watching_jobs(ground: Ground) -> Iterator[Job[Any]]:
     settings, watch = ground.settings, ground.settings.jobs.watch
     if settings.flow.trial:
         return  # it runs beside a mirror that is watched already
     if watch.source_group or watch.source_readonly:
-        yield SourceGroupJob(settings, ground.positions, ground.warm.client(settings.source), ground.clock)
+        yield _source_group(ground)
     if watch.lag_limit_s:
         yield LagWatch(settings, ground.rows, ground.clock, ground.tell)
     if watch.canary is not None:

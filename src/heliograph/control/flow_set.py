@@ -15,7 +15,7 @@ from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, companions, lasting_jobs, repeated_jobs
+from heliograph.control.flow_jobs import Ground, companions, lasting_jobs, parting_jobs, repeated_jobs
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
@@ -135,16 +135,18 @@ class FlowSet:
 
     def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        settings, planner = watch.settings, watch.planner
-        tell = self._events.tell
-        rows = partial(self._manner.board.rows_of, watch.name)
-        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell, rows)
+        ground = self._ground(watch)
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
             jobs = [*repeated_jobs(ground), *lasting_jobs(ground)]
             yield from (watch.jobs.keep(job) for job in jobs)
             yield from companions(jobs)
+
+    def _ground(self, watch: FlowWatch) -> Ground:
+        tell, rows = self._events.tell, partial(self._manner.board.rows_of, watch.name)
+        planner, settings = watch.planner, watch.settings
+        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell, rows)
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 
@@ -203,7 +205,10 @@ class FlowSet:
     async def leave(self, watch: FlowWatch, in_order: bool = True) -> None:
         """`in_order`: nothing of it is carried any more, and whoever wants the flow may have it at once."""
         if watch.tenure is not None and in_order:
-            with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a target out of reach must not keep us
+            with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a cluster out of reach must not keep us
+                async with asyncio.timeout(_RELEASE_SECONDS):
+                    await asyncio.gather(*(watch.jobs.once(job) for job in parting_jobs(self._ground(watch))))
+            with contextlib.suppress(HeliographError, OSError, TimeoutError):
                 async with asyncio.timeout(_RELEASE_SECONDS):
                     await watch.tenure.release()
         watch.close()
