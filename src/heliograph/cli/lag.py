@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -62,7 +62,7 @@ async def _run(look: LagLook, args: argparse.Namespace) -> int:
                 [f"--topic {args.topic}: no flow copies a topic of this name; `heliograph lag FILE` shows all"]
             )
         if args.watch:
-            await _watch(look, found, args.json)
+            await watch(look, found, args.json)
         elif args.json:
             sys.stdout.write(json.dumps(_json(found, now_ms), indent=2) + "\n")
         else:
@@ -73,18 +73,23 @@ async def _run(look: LagLook, args: argparse.Namespace) -> int:
         look.close()
 
 
-async def _watch(look: LagLook, found: Sequence[FlowLag], as_json: bool) -> None:
+async def watch(
+    look: LagLook,
+    found: Sequence[FlowLag],
+    as_json: bool,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
     """For ever; Ctrl-C ends it."""
     clock = Clock()
     if as_json:
         while True:
             sys.stdout.write(json.dumps(_json(found, clock.now_ms())) + "\n")
             sys.stdout.flush()
-            await asyncio.sleep(_WATCH_SECONDS)
+            await sleep(_WATCH_SECONDS)
             found = await look.look(clock.now_ms())
     with Live(shown(found, clock.now_ms()), auto_refresh=False, screen=sys.stdout.isatty()) as live:
         while True:
-            await asyncio.sleep(_WATCH_SECONDS)
+            await sleep(_WATCH_SECONDS)
             found = await look.look(clock.now_ms())
             live.update(shown(found, clock.now_ms()), refresh=True)
 

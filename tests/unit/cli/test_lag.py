@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import io
+import json
+from typing import cast
 
+import pytest
 from rich.console import Console
 
-from heliograph.cli.lag import headline, shown
-from heliograph.operations.lag import FlowLag, LaneLag
+from heliograph.cli.lag import headline, shown, watch
+from heliograph.operations.lag import FlowLag, LagLook, LaneLag
 
 
 def lane(**changes: object) -> LaneLag:
@@ -61,3 +65,38 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 def test_a_flow_that_cannot_be_read_says_why() -> None:
     assert headline(FlowLag("A->B", "g", False, 0, "", 0, "nobody answers"), 0) == "A->B: not running; nobody answers"
+
+
+class Looks:
+    """A lag that shrinks by a hundred from look to look."""
+
+    def __init__(self) -> None:
+        self.lag = 302
+
+    def flow(self) -> FlowLag:
+        return FlowLag("A->B", "g", True, 0, "north", 42, "", [lane(target_lag=self.lag)])
+
+    async def look(self, now_ms: int) -> list[FlowLag]:
+        assert now_ms > 0
+        self.lag -= 100
+        return [self.flow()]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_watching_looks_again_until_interrupted(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    looks, slept = Looks(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(watch(cast(LagLook, looks), [looks.flow()], as_json, sleep))
+    out = capsys.readouterr().out
+    if as_json:
+        told = [json.loads(line)["flows"][0]["lanes"][0]["target_lag"] for line in out.splitlines()]
+        assert told == [302, 202, 102]
+    else:
+        assert "102 records behind" in " ".join(out.split())
+    assert slept == [2.0, 2.0, 2.0]
