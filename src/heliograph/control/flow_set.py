@@ -144,9 +144,15 @@ class FlowSet:
             yield from companions(jobs)
 
     def _ground(self, watch: FlowWatch) -> Ground:
-        tell, rows = self._events.tell, partial(self._manner.board.rows_of, watch.name)
-        planner, settings = watch.planner, watch.settings
-        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell, rows)
+        rows = partial(self._manner.board.rows_of, watch.name)
+        look, made, tell = watch.look_soon, self._topic_made, self._events.tell
+        return Ground(watch.settings, watch.plan_now, watch.planner, self._warm, self._clock, look, made, tell, rows)
+
+    def _topic_made(self, alias: str) -> None:
+        """Also the way back mirrors the heartbeats that a flow writes to its target, and need not wait for its next look."""
+        for watch in self.watches:
+            if watch.settings.flow.source == alias and watch.settings.refresh_topics_enabled:
+                watch.look_soon()
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import JobRunner
-from heliograph.control.opening import OpenedFlow, open_lanes
+from heliograph.control.opening import OpenedFlow, keeping_lanes, open_lanes
 from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
@@ -141,7 +141,8 @@ class FlowWatch:
             wait_s = float(self._engine.takeover_wait_seconds)
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
-        opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish())
+        found = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish())
+        opened = keeping_lanes(found, self.opened)
         for event in opened.events:
             self._tell(event)
         changed = self.opened is None or _shape(self.opened) != _shape(opened)

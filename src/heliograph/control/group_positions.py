@@ -60,7 +60,6 @@ class GroupPositions:
         self._groups = ConsumerGroups(warm.client(settings.source_admin))
         self._shares = ShareGroups(warm.client(settings.source_admin))
         self._clock = clock
-        self._names = settings.group_names
         self._listed: list[ListedGroup] = []
         self._listed_at: float | None = None
         self._known: dict[Question, tuple[LedgerEntry, Pair | NoPair]] = {}
@@ -84,13 +83,9 @@ class GroupPositions:
         rules, now = self._settings.jobs.groups, self._clock.monotonic()
         is_due = self._listed_at is None or (rules.refresh and now - self._listed_at >= rules.refresh_interval_s)
         if is_due:
-            self._listed = [group for group in await list_groups(self._groups.client) if self._is_chosen(group)]
+            listed = await list_groups(self._groups.client)
+            self._listed = [group for group in listed if is_chosen(self._settings, group)]
             self._listed_at = now
-
-    def _is_chosen(self, group: ListedGroup) -> bool:
-        is_share = group.kind == _SHARE and self._settings.jobs.groups.sync
-        is_consumer = group.protocol in _PROTOCOLS and group.kind in _KINDS
-        return (is_share or is_consumer) and self._names.accepts(group.name)
 
     async def _placed(self, spots: Sequence[Spot], troubles: list[str]) -> tuple[list[Placed], list[str]]:
         book = await self._ledger.refresh_if_there()
@@ -155,6 +150,13 @@ class GroupPositions:
                     answer = dict.fromkeys(left[lane], NoPair(answer))
                 found |= {(lane, offset): pair for offset, pair in answer.items()}
         return found
+
+
+def is_chosen(settings: FlowSettings, group: ListedGroup) -> bool:
+    """Whether the flow looks after this group of its source."""
+    is_share = group.kind == _SHARE and settings.jobs.groups.sync
+    is_consumer = group.protocol in _PROTOCOLS and group.kind in _KINDS
+    return (is_share or is_consumer) and settings.group_names.accepts(group.name)
 
 
 async def _lane_pairs(

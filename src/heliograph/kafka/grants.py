@@ -29,7 +29,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
@@ -51,7 +51,6 @@ _NO_SUCH_PARTITION = 2**31 - 1
 _NO_TIMEOUT = 0
 """A transaction timeout that every coordinator refuses before it looks at the transactional id."""
 _TIMEOUT_MS = 10_000
-_COMMIT_NAMES_VERSION = 9  # the last one that knows topics by name
 _NAMES_PER_REQUEST = 500
 
 
@@ -243,26 +242,26 @@ async def may_use_transactional_id(client: ClusterClient, transactional_id: str)
     return answer.error_code not in _REFUSED
 
 
-async def may_describe_group(client: ClusterClient, group: str) -> bool:
-    request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-    answer = await client.ask_any(request, DescribeGroupsResponse, 5)
-    return all(found.error_code not in _REFUSED for found in answer.groups)
+async def may_describe_groups(client: ClusterClient, names: Iterable[str]) -> dict[str, bool]:
+    """DESCRIBE on each group; whoever is asked says it, also if another broker looks after the group."""
+    wanted = sorted(set(names))
+    found: dict[str, bool] = {}
+    for first in range(0, len(wanted), _NAMES_PER_REQUEST):
+        part = wanted[first : first + _NAMES_PER_REQUEST]
+        request = DescribeGroupsRequest(groups=part, include_authorized_operations=False)
+        answer = await client.ask_any(request, DescribeGroupsResponse, 5)
+        found |= {group.group_id: group.error_code not in _REFUSED for group in answer.groups}
+    return found
 
 
-async def may_commit_as_group(client: ClusterClient, group: str) -> bool:
-    """READ on the group: OffsetCommit for a partition that cannot exist; any broker looks at the permission first."""
-    topic = OffsetCommitRequest.OffsetCommitRequestTopic
-    part = topic.OffsetCommitRequestPartition(
-        partition_index=_NO_SUCH_PARTITION, committed_offset=0, committed_leader_epoch=-1, committed_metadata=""
-    )
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[topic(name=group, partitions=[part])],
-    )
-    answer = await client.ask_any(request, OffsetCommitResponse, _COMMIT_NAMES_VERSION)
-    return all(told.error_code != GROUP_REFUSED for found in answer.topics for told in found.partitions)
+async def may_read_groups(client: ClusterClient, names: Iterable[str]) -> dict[str, bool]:
+    """READ on each group, which a commit in its name needs: a heartbeat of nobody, which no group takes."""
+    found: dict[str, bool] = {}
+    for name in sorted(set(names)):
+        request = HeartbeatRequest(group_id=name, generation_id=-1, member_id="", group_instance_id=None)
+        answer = await client.ask_any(request, HeartbeatResponse, 4)
+        found[name] = answer.error_code not in _REFUSED
+    return found
 
 
 async def cluster_operations(client: ClusterClient) -> Mapping[str, bool]:
