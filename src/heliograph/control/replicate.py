@@ -88,7 +88,7 @@ class Replicator:
         self.warm = Warm()
         flows = mine.flows
         self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
-        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up)
+        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up, self.board)
         self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
