@@ -52,6 +52,18 @@ class FaultyConnector(Exception):
         self.faults = tuple(faults)
         super().__init__("; ".join(fault.sentence for fault in self.faults))
 
+    @property
+    def message(self) -> str:
+        """All faults in Connect's own frame."""
+        return "\n".join(
+            [
+                f"Connector configuration is invalid and contains the following {len(self.faults)} error(s):",
+                *(fault.sentence for fault in self.faults),
+                "You can also find the above list of errors at the endpoint "
+                "`/connector-plugins/{connectorType}/config/validate`",
+            ]
+        )
+
 
 @dataclass(frozen=True)
 class Connector:
