@@ -8,7 +8,8 @@ HeliographError
 ├── ConnectionLost       a broker connection ended: metadata, attach again
 │   └── AccessRefused    certificate or login was refused: a person must act; exit 1 at the start, shown while running
 ├── BrokerRefused        a broker answered with an error code: act by replication.reactions
-└── LaneParked           a lane cannot go on: keep the reason, retry with backoff
+├── LaneParked           a lane cannot go on: keep the reason, retry with backoff
+└── Refused              a change that somebody asks of a run is not made: say why, nothing changed
 """
 
 from __future__ import annotations
@@ -61,3 +62,11 @@ class BrokerRefused(HeliographError):
 
 class LaneParked(HeliographError):
     """This lane stops, its neighbours go on; the message is the reason that status shows."""
+
+
+class Refused(HeliographError):
+    """A question or a change over REST is refused; `status` is HTTP's word for the reason."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

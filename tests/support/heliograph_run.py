@@ -25,8 +25,9 @@ _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heliograph-run"
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
-    """A properties file with these lines, in this order."""
-    path.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
+    """A properties file with these lines, in this order; it opens no port unless it says which."""
+    lines = {**settings, "listeners": settings.get("listeners", "none")}
+    path.write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
     return path
 
 

@@ -35,7 +35,10 @@ _REGISTRY = re.compile(
     r"\b(?:repo\d*|registry|index|files|pypi|packages|artifactory|nexus|crates)\.[a-z0-9-]+\.[a-z]{2,}"
 )
 _ADDRESS = re.compile(r"https?://(?P<host>[a-z0-9.-]+)")
-_KNOWN_HOSTS = {"keepachangelog.com", "semver.org", "www.apache.org", "maven.apache.org", "www.w3.org"}
+_KNOWN_HOSTS = {"keepachangelog.com", "semver.org", "www.apache.org", "maven.apache.org", "www.w3.org"} | {
+    "127.0.0.1",
+    "host",
+}
 _MACHINE_PATH = re.compile(r"(?<![\w.$}~/<-])/(?:root|home|work|tmp|Users|mnt|opt|srv)/\w")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from heliograph.assembly import desk_for
 from heliograph.cli.check import check_at_start, log_findings
 from heliograph.cli.logs import add_log_options, set_up_logs
 from heliograph.cli.questions import confirmed
@@ -24,13 +25,15 @@ from heliograph.control.outcome import Summary
 from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions
 from heliograph.control.security import read_stores
-from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, SetupError
+from heliograph.control.steering import Steering, with_state
+from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, HeliographError, SetupError
 from heliograph.replication.findings import Finding, Level, has_failed
 from heliograph.replication.other_writers import mirror_maker_finding
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unnameable
 
 _log = logging.getLogger("heliograph.run")
 _PROGRESS_SECONDS = 10
+_RECALL_SECONDS = 3.0
 _PREFIX = re.compile(r"[A-Za-z0-9._-]+")
 
 _ABOUT = """\
@@ -125,7 +128,8 @@ def _check_aliases(settings: Settings, aliases: list[str]) -> None:
 
 
 async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
-    replicator = Replicator(settings, options)
+    steering = Steering(settings.path, with_state(settings))
+    replicator = Replicator(await _amended(settings, steering), options, steering)
     loop = asyncio.get_running_loop()
     spark = None
     if not dry_run:
@@ -153,8 +157,20 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _asked_to_stop, replicator)
     loop.add_signal_handler(signal.SIGHUP, _hung_up, replicator, _has_terminal())
-    summary = await replicator.run(plans, _Progress(replicator).tick)
+    seen = () if options.until_caught_up else (desk_for(replicator).keep,)
+    summary = await replicator.run(plans, _Progress(replicator).tick, *seen)
     return _conclude(summary, options.until_caught_up)
+
+
+async def _amended(settings: Settings, steering: Steering) -> Settings:
+    """The file with what was changed by REST before; a cluster that does not answer now is asked again while it runs."""
+    try:
+        async with asyncio.timeout(_RECALL_SECONDS):
+            await steering.recall()
+    except (HeliographError, TimeoutError) as error:
+        _log.debug("what REST changed is not known yet: %s", error)
+        return settings
+    return await steering.settings() if steering.amended.rows else settings
 
 
 async def _plan_and_check(replicator: Replicator, dry_run: bool) -> tuple[list[FlowPlan], list[Finding]]:

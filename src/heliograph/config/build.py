@@ -264,7 +264,7 @@ def option_values(
             yield from (_of_flow(entries, option, flow) for flow in flows)
             continue
         mine = [entry for entry, meaning in known if meaning is option]
-        yield from (OptionValue(entry.name, _visible(entry), f"line {entry.line}", option) for entry in mine)
+        yield from (OptionValue(entry.name, _visible(entry), entry.origin, option) for entry in mine)
         if not mine:
             yield OptionValue(option.name, option.default or "", "default", option)
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from heliograph.config.keys import Key, locate, meant, split_flow, stranger
 from heliograph.config.old_names import renewed
 from heliograph.config.option import Option, is_secret
 from heliograph.config.properties import Malformed, Property, scan
 from heliograph.config.providers import NOTHING, NotProvided, Outside, Provider, resolve, set_up, strangers
+
+NO_OVERLAY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -30,16 +33,23 @@ class Checked:
     """Names whose value is at fault: they are not missing."""
 
     def fault(self, line: int, sentence: str) -> None:
-        self.faults.append(f"{self.path}:{line}: {sentence}")
+        self.faults.append(f"{self._where(line)}: {sentence}")
 
     def warn(self, line: int, sentence: str) -> None:
-        self.warnings.append(f"{self.path}:{line}: {sentence}")
+        self.warnings.append(f"{self._where(line)}: {sentence}")
+
+    def _where(self, line: int) -> str:
+        return f"{self.path}:{line}" if line else "REST"
 
 
-def check(text: str, path: str, outside: Outside = NOTHING) -> Checked:
-    """Every entry of the file, looked at by itself, once config providers have given their values."""
+def check(text: str, path: str, outside: Outside = NOTHING, overlay: Mapping[str, str] = NO_OVERLAY) -> Checked:
+    """Every entry of the file, looked at by itself, once config providers have given their values.
+
+    `overlay` holds entries that came by REST, which count instead of the file's.
+    """
     checked = Checked(path)
-    last = _provided(_last_of_each(text, checked), checked, outside)
+    over = {name: Property(name, value.strip(), 0) for name, value in overlay.items()}
+    last = _provided({**_last_of_each(text, checked), **over}, checked, outside)
     unknown_is_fault = _unknown_is_fault(last)
     checked.aliases = _aliases(last)
     last, said = renewed(last, checked.aliases)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from heliograph.config.listeners import Listener
 from heliograph.config.option import Option
 from heliograph.config.plugins import Plugins
 from heliograph.model.clusters import Cluster, Flow
@@ -197,8 +198,22 @@ class EngineSettings:
 
 
 @dataclass(frozen=True)
+class ServerSettings:
+    """How a run is seen and steered over HTTP."""
+
+    listeners: tuple[Listener, ...] = ()
+    """Empty: not at all"""
+    tokens_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    body_max_bytes: int = 1_048_576
+    requests_per_second: int = 200
+    """Of one address; 0: no limit"""
+
+
+@dataclass(frozen=True)
 class OptionValue:
-    """One line of `heliograph config FILE`: `origin` is `line 12` or `default`."""
+    """One line of `heliograph config FILE`: `origin` is `line 12`, `REST` or `default`."""
 
     name: str
     value: str
@@ -217,3 +232,6 @@ class Settings:
     engine: EngineSettings
     warnings: tuple[str, ...]
     values: tuple[OptionValue, ...]
+    server: ServerSettings = field(default_factory=ServerSettings)
+    state: Cluster | None = None
+    """The cluster that keeps what REST changed."""

@@ -6,7 +6,7 @@ Joins the parts (grammar, checks, prefix rules) and looks at what must fit toget
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from heliograph.config.both_ways import paired, unheeded
@@ -20,10 +20,11 @@ from heliograph.config.build import (
     routes,
     security_faults,
 )
-from heliograph.config.check import Checked, check
+from heliograph.config.check import NO_OVERLAY, Checked, check
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
+from heliograph.config.server import server_faults, server_settings, state_cluster
 from heliograph.config.topology import circles, shared_topics
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
@@ -32,19 +33,19 @@ _BOM = b"\xef\xbb\xbf"
 _CODEC = "producer.compression.type"
 
 
-def load_file(path: str) -> Settings:
+def load_file(path: str, overlay: Mapping[str, str] = NO_OVERLAY) -> Settings:
     """Read as Java reads it: ISO 8859-1, other characters as \\uXXXX. Config providers see this process's environment."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from error
     outside = Outside(os.environ, lambda name: Path(name).read_text(encoding="utf-8"))
-    return load(content.removeprefix(_BOM).decode("latin-1"), path, outside)
+    return load(content.removeprefix(_BOM).decode("latin-1"), path, outside, overlay)
 
 
-def load(text: str, path: str, outside: Outside = NOTHING) -> Settings:
-    """The settings of a file; raises ConfigError with every fault."""
-    checked = check(text, path, outside)
+def load(text: str, path: str, outside: Outside = NOTHING, overlay: Mapping[str, str] = NO_OVERLAY) -> Settings:
+    """The settings of a file, with what REST changed over it; raises ConfigError with every fault."""
+    checked = check(text, path, outside, overlay)
     enabled = tuple(_enabled_flows(checked))
     clusters = {alias: cluster(checked.entries, alias) for alias in checked.aliases}
     flows = paired(routes(checked.entries, [flow_settings(checked.entries, flow, clusters) for flow in enabled]))
@@ -61,12 +62,19 @@ def load(text: str, path: str, outside: Outside = NOTHING) -> Settings:
         engine=engine_settings(checked.entries),
         warnings=tuple(_in_order(checked.warnings, path)),
         values=tuple(option_values(checked.entries, checked.known, enabled)),
+        server=server_settings(checked.entries),
+        state=state_cluster(checked.entries, clusters),
     )
 
 
 def _in_order(sentences: Iterable[str], path: str) -> list[str]:
     """By line: repeated names are noticed before everything else."""
-    return sorted(sentences, key=lambda sentence: int(sentence.removeprefix(f"{path}:").partition(":")[0]))
+    return sorted(sentences, key=lambda sentence: _line_of(sentence, path))
+
+
+def _line_of(sentence: str, path: str) -> int:
+    line = sentence.removeprefix(f"{path}:").partition(":")[0]
+    return int(line) if line.isdigit() else 0  # what came by REST has none
 
 
 def _enabled_flows(checked: Checked) -> Iterator[Flow]:
@@ -89,6 +97,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
+    yield from server_faults(checked.entries, checked.aliases)
     if any(flow.plugins.classes for flow in flows):
         return  # what a user's class makes of names is seen when the clusters are read
     yield from shared_topics(flows)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from heliograph.config.option import Option
-from heliograph.config.tables import clients, engine, mirror, names, workers
+from heliograph.config.tables import clients, engine, mirror, names, server, workers
 
 GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
@@ -19,6 +19,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
         "Classes of your own": names.PLUGIN_ROWS,
         "Limits": engine.LIMIT_ROWS,
         "The engine": engine.ROWS,
+        "REST and the page": server.ROWS,
         "Connections that write": clients.WRITER_ROWS,
         "Admin connections": clients.ADMIN_ROWS,
         "Security": clients.SECURITY_ROWS,

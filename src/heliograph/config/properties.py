@@ -20,12 +20,16 @@ _ESCAPE = re.compile(r"\\(u(?:[0-9a-fA-F]{4})?|.)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Property:
-    """One entry. `line` is where it begins, counted from 1; `written` is its value before config providers, if they changed it."""
+    """One entry. `line` is where it begins, counted from 1, or 0 if it came by REST; `written` is its value before config providers, if they changed it."""
 
     name: str
     value: str
     line: int
     written: str = ""
+
+    @property
+    def origin(self) -> str:
+        return f"line {self.line}" if self.line else "REST"
 
     @property
     def shown(self) -> str:

@@ -27,7 +27,7 @@ class Found:
 
     @property
     def origin(self) -> str:
-        return "default" if self.entry is None else f"line {self.entry.line}"
+        return "default" if self.entry is None else self.entry.origin
 
 
 @dataclass(frozen=True)
@@ -48,30 +48,31 @@ class View:
         entry = self.set_form(name, option.scope)
         return Found(option, entry.value if entry else option.default or "", entry)
 
-    def _typed(self, name: str) -> object:
+    def typed(self, name: str) -> object:
+        """The value, as the option's kind reads it."""
         found = self.find(name)
         return found.option.kind.parse(found.text)
 
     def text(self, name: str) -> str:
-        return cast(str, self._typed(name))
+        return cast(str, self.typed(name))
 
     def number(self, name: str) -> int:
-        return cast(int, self._typed(name))
+        return cast(int, self.typed(name))
 
     def flag(self, name: str) -> bool:
-        return cast(bool, self._typed(name))
+        return cast(bool, self.typed(name))
 
     def names(self, name: str) -> tuple[str, ...]:
-        return cast("tuple[str, ...]", self._typed(name))
+        return cast("tuple[str, ...]", self.typed(name))
 
     def pairs(self, name: str) -> tuple[Pair, ...]:
-        return cast("tuple[Pair, ...]", self._typed(name))
+        return cast("tuple[Pair, ...]", self.typed(name))
 
     def rewrite(self, name: str) -> Rewrite | None:
-        return cast("Rewrite | None", self._typed(name))
+        return cast("Rewrite | None", self.typed(name))
 
     def start(self, name: str) -> StartFrom | None:
-        return cast("StartFrom | None", self._typed(name))
+        return cast("StartFrom | None", self.typed(name))
 
     def per_topic(self, name: str) -> tuple[tuple[str, object], ...]:
         """Topics with the flow's own value of a per-topic option, sorted."""

@@ -56,7 +56,10 @@ class Board:
         self._gone = (0, 0)
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
-        self.latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self.latencies: dict[str, deque[float]] = {}
+        """The newest, by flow."""
+        self.changed: set[str] = set()
+        """Lanes that were reported since somebody last looked."""
         self.events: list[Event] = []
         self.slots: dict[str, dict[str, Any]] = {}
 
@@ -72,7 +75,10 @@ class Board:
         before = self._seen.get((attempt, key), {})
         view.totals.add(counts, before)
         self._seen[(attempt, key)] = counts
-        self.latencies.extend(row.get("latency_ms", ()))
+        self.changed.add(key)
+        if latencies := row.get("latency_ms"):
+            flow = key.split("/", 1)[0]
+            self.latencies.setdefault(flow, deque(maxlen=_LATENCIES_KEPT)).extend(latencies)
         self.events.extend(event for fields in row.get("events", ()) if (event := event_of(fields)) is not None)
         # A task that waits for its turn, or has handed a lane over, knows less than the one that carries it.
         if row["state"] in ("waiting", "done") and row["position"] < view.row["position"]:
@@ -88,6 +94,7 @@ class Board:
 
     def forget_lane(self, key: str) -> None:
         """It is carried no more; what it carried stays in the sums."""
+        self.changed.add(key)
         totals = self.lanes.pop(key).totals
         self._gone = (self._gone[0] + totals.records, self._gone[1] + totals.bytes)
 
@@ -107,9 +114,10 @@ class Board:
         passed = max(now - then, 1e-9)
         return (records - records_then) / passed, (size - size_then) / passed
 
-    def latency(self, share: float) -> float | None:
-        """A quantile of the newest latencies in ms: record timestamp to acknowledgement."""
-        values = sorted(self.latencies)
+    def latency(self, share: float, flow: str = "") -> float | None:
+        """A quantile of the newest latencies in ms, of one flow or all: record timestamp to acknowledgement."""
+        mine = [self.latencies.get(flow, ())] if flow else self.latencies.values()
+        values = sorted(latency for newest in mine for latency in newest)
         return values[min(len(values) - 1, int(len(values) * share))] if values else None
 
     def take_events(self) -> list[Event]:

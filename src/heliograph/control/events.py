@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 QUEUE_EVENTS = 1_000
 _BATCH_EVENTS = 100
 _SAME_AGAIN_MS = 3_600_000
+_RECENT_KEPT = 1000
 _TOLD_KEPT = 4_096
 _RETRY_SECONDS = 2.0
 _MISSING = {3, 5, 100}
@@ -79,6 +80,9 @@ class EventLog:
         self._queues = {cluster: EventQueue() for cluster in self._targets.values()}
         self._writers: dict[Cluster, TopicWriter] = {}
         self._told: dict[tuple[str, str, str, str], int] = {}
+        self.recent: deque[tuple[int, Event]] = deque(maxlen=_RECENT_KEPT)
+        """The newest, numbered: what a page shows without reading the topic."""
+        self._number = 0
         self._news = asyncio.Event()
         self._more = asyncio.Event()
 
@@ -104,6 +108,8 @@ class EventLog:
         while len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
         _log.warning("%s", event)
+        self._number += 1
+        self.recent.append((self._number, event))
         target = self._targets.get(event.flow)
         if target is not None:
             self._queues[target].put(event)

@@ -9,7 +9,7 @@ from typing import Any
 from heliograph.control.board import Board
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
-from heliograph.control.telemetry import TelemetryWriter, rows_are_due, rows_of, snapshot
+from heliograph.control.telemetry import Held, TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
 
 
@@ -24,6 +24,7 @@ class Publisher:
         self._rows_ms: dict[str, int] = {}
         """When the rows of a flow's lanes were last published."""
         self.spark: dict[str, Any] = {}
+        self.held: Held = lambda _: {}
 
     async def publish(self, watches: Sequence[FlowWatch], epoch: int, now_ms: int) -> None:
         await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches))
@@ -46,6 +47,7 @@ class Publisher:
         known = len(watch.opened.plan.lanes) if watch.opened is not None else 0
         if rows_are_due(known, (now_ms - self._rows_ms.get(watch.name, 0)) / 1000):
             self._rows_ms[watch.name] = now_ms
-            lanes = rows_of(watch.name, self._board, watch.opened.refused if watch.opened is not None else {})
+            waiting = watch.opened.refused if watch.opened is not None else {}
+            lanes = rows_of(watch.name, self._board, waiting, self.held)
         for record in snapshot(watch.name, about, lanes):
             await self._telemetry.write(watch.settings.target, watch.name, record, now_ms)

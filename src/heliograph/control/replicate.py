@@ -6,16 +6,16 @@ The parts do the work; this file joins their lives. Everything runs in one event
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import logging
 import os
 import platform
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from heliograph.config.changes import LIMITS, LIVE, changes
 from heliograph.config.flows import Settings
 from heliograph.control.board import Board
 from heliograph.control.certificate_watch import CertificateWatch
@@ -29,11 +29,11 @@ from heliograph.control.limits import Limits, socket_sentence
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
-from heliograph.control.reloading import FileWatch
-from heliograph.errors import HeliographError
+from heliograph.control.reloading import FileWatch, Reloader, live_settings
+from heliograph.control.steering import Steering
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
-from heliograph.model.events import Event, EventKind
+from heliograph.model.holds import HoldKind
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
@@ -41,8 +41,13 @@ from heliograph.spark.session import local_master
 
 _log = logging.getLogger(__name__)
 
-_RELOAD_LOOK_SECONDS = 0.5
 _FLUSH_SECONDS = 1.5
+
+Beside = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def _nothing() -> None:
+    """Nobody looks."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,13 @@ class RunOptions:
 class Replicator:
     """Built from settings, connected by `plan`, running in `run` until `stop`."""
 
-    def __init__(self, settings: Settings, options: RunOptions) -> None:
+    def __init__(self, settings: Settings, options: RunOptions, steering: Steering | None = None) -> None:
+        """`steering` is what people changed beside the file; without one nothing can be changed but the file."""
         slots = settings.engine.slots or max(1, os.cpu_count() or 1)
         self.options = options
-        self._read = self._mine(settings)
-        """As the file says that counts now."""
-        self.settings = replace(self._read, engine=replace(settings.engine, slots=slots))
+        self.steering = steering or Steering(settings.path, None)
+        mine = self._mine(settings)
+        self.settings = replace(mine, engine=replace(settings.engine, slots=slots))
         self.clock = Clock()
         self.board = Board()
         self.file = FileWatch(settings.path, settings.engine.reload_interval_s, self.clock.monotonic)
@@ -75,15 +81,17 @@ class Replicator:
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self.warm = Warm()
-        flows = self._read.flows
+        flows = mine.flows
         self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
         manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up)
         self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
+        self._reloader = self._new_reloader(mine)
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
         self._publisher = Publisher(self._me, self.board, self.events, self.warm)
+        self._publisher.held = self.held
         self._stop = asyncio.Event()
         self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
@@ -91,6 +99,15 @@ class Replicator:
         self._busy: set[str] = set()
         self._epochs: Epochs | None = None
         self._conductor: Conductor | None = None
+
+    def _new_reloader(self, mine: Settings) -> Reloader:
+        live = live_settings(self.options.until_caught_up)
+        reloader = Reloader(mine, self.file, self.steering, self._flows, self.events, live)
+        reloader.mine = self._mine
+        reloader.adopted += [self.limits.change, self.certificates.change]
+        self.steering.watches, self.steering.warm = self._flows.watches, self.warm
+        self.steering.on_holds = self._lanes_changed
+        return reloader
 
     def _mine(self, settings: Settings) -> Settings:
         """The flows of this run, as the command line has them."""
@@ -104,6 +121,22 @@ class Replicator:
     @property
     def watches(self) -> list[FlowWatch]:
         return self._flows.watches
+
+    def about(self) -> dict[str, Any]:
+        """The run itself, for whoever looks at it."""
+        return {
+            "version": importlib.metadata.version("heliograph"),
+            "host": self._me.host,
+            "process": self._me.process,
+            "run": self._me.run,
+            "since_ms": self._me.since_ms,
+            "time_ms": self.clock.now_ms(),
+            "epoch": self._epochs.number if self._epochs is not None else 0,
+            "master": self.engine.master,
+            "slots": self.settings.engine.slots,
+            "spark": self.spark,
+            "events_dropped": self.events.dropped,
+        }
 
     @property
     def spark(self) -> dict[str, Any]:
@@ -119,7 +152,10 @@ class Replicator:
     def stop(self) -> None:
         self._stop.set()
 
-    async def run(self, plans: list[FlowPlan], each_second: Callable[[], None] = lambda: None) -> Summary:
+    async def run(
+        self, plans: list[FlowPlan], each_second: Callable[[], None] = lambda: None, beside: Beside = _nothing
+    ) -> Summary:
+        """`beside` runs as long as the run does, and ends with it: the desk that shows it to others."""
         local = self.engine.master.startswith("local")
         clock = self.clock.monotonic
         wait_s = float(self.settings.engine.takeover_wait_seconds)
@@ -139,8 +175,9 @@ class Replicator:
             asyncio.create_task(self._tell_others()),
             asyncio.create_task(self.events.write_forever()),
             asyncio.create_task(self.certificates.watch(self.events.tell)),
-            asyncio.create_task(self._reload_forever()),
+            asyncio.create_task(self._reloader.keep()),
             asyncio.create_task(self._flows.tasks.supervise()),
+            asyncio.create_task(beside()),
         ]
         carrying = asyncio.create_task(epochs.run())
         try:
@@ -176,6 +213,7 @@ class Replicator:
         for watch in self.watches:
             watch.close()
         self.warm.close()
+        self.steering.close()
 
     async def _leave(self) -> None:
         for event in self.board.take_events():
@@ -210,12 +248,26 @@ class Replicator:
                 key = lane.id.key
                 if key in watch.opened.refused or key in self._outcome.done or key not in watch.opened.entries:
                     continue
+                view = self.board.lanes.get(key)
+                if self.steering.is_stopped(lane.id, view.row if view is not None else {}):
+                    continue
+                if (hold := self.steering.hold_on(lane.id)) is not None:
+                    until[key] = hold.end_of(lane.id)
                 if self.options.until_caught_up:
                     if watch.first is None or key not in planned:
                         continue  # made since; what was planned and refused at first is carried once it may be
                     until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
                 lanes.append(lane)
         return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
+
+    def held(self, key: str) -> dict[str, Any]:
+        """What is to be said of a lane that somebody stopped; nothing of others."""
+        flow, topic, partition = key.rsplit("/", 2)
+        hold = self.steering.hold_on(LaneId(flow, topic, int(partition)))
+        is_carried = self._conductor is not None and self._conductor.carries_lane(key)
+        if hold is None or (is_carried and hold.kind is HoldKind.PAUSE):
+            return {}
+        return {"state": "draining" if is_carried else "paused", "reason": hold.sentence, "since_ms": hold.since_ms}
 
     def _is_held(self, key: str) -> bool:
         watch = self._flows.of(key)
@@ -231,37 +283,6 @@ class Replicator:
                 self._sockets.add(name)
                 _log.info("%s", socket_sentence(name, asked, granted))
 
-    # -- the file ---------------------------------------------------------------------------------------------------
-
-    async def _reload_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_RELOAD_LOOK_SECONDS)
-            if self.file.is_due():
-                try:
-                    await self._reload()
-                except (HeliographError, TimeoutError) as error:
-                    self._tell_refused(str(error) or "a cluster did not answer in time")
-
-    async def _reload(self) -> None:
-        """A run that ends by itself copies what was there when it began: only its limits change."""
-        wanted = self._mine(await self.file.read())
-        found = changes(self._read, wanted, LIMITS if self.options.until_caught_up else LIVE)
-        await self._flows.change(found)
-        flows = tuple(watch.settings for watch in self.watches)
-        # What waits for the next start is said once, so it counts as read; only flows are compared with what they run on.
-        self._read = replace(wanted, flows=flows)
-        self.file.interval_s = wanted.engine.reload_interval_s
-        self.limits.change(flows)
-        self.certificates.change(flows)
-        for sentence in found.said or ("nothing changed",):
-            _log.info("the file was read again: %s", sentence)
-
-    def _tell_refused(self, reason: str) -> None:
-        advice = "mend it and save it again; the run goes on as before"
-        for watch in self.watches:
-            told = f"the file was read again and is not used: {reason}"
-            self.events.tell(Event(self.clock.now_ms(), watch.name, self.file.path, EventKind.FILE, told, advice))
-
     # -- accounting -------------------------------------------------------------------------------------------------
 
     async def _every_second(self, conductor: Conductor, each_second: Callable[[], None]) -> None:
@@ -270,7 +291,7 @@ class Replicator:
             for event in self.board.take_events():
                 self.events.tell(event)
             for key, view in self.board.lanes.items():
-                if view.row.get("finished"):
+                if view.row.get("finished") and self.options.until_caught_up:
                     self._outcome.done.add(key)
             self.limits.tell(conductor.tasks)
             self._weigh()

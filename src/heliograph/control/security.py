@@ -29,7 +29,8 @@ def read_stores(settings: Settings) -> Settings:
                 raise SetupError(f"cluster {cluster.alias}: {error}") from error
         return replace(cluster, security=known[cluster.security])
 
-    return replace(settings, flows=tuple(_with(flow, ready) for flow in settings.flows))
+    state = ready(settings.state) if settings.state is not None else None
+    return replace(settings, flows=tuple(_with(flow, ready) for flow in settings.flows), state=state)
 
 
 def _with(flow: FlowSettings, ready: _Ready) -> FlowSettings:

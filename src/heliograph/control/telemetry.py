@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from heliograph.control.board import Board
+from heliograph.control.board import Board, LaneView
 from heliograph.errors import HeliographError
 from heliograph.kafka.ledger import TELEMETRY_TOPIC, TopicWriter
 from heliograph.kafka.slot import Warm
@@ -23,21 +23,22 @@ LANES_IN_A_RECORD = 500
 _SECONDS = 2.0
 
 Record = Mapping[str, Any]
+Held = Callable[[str], Mapping[str, Any]]
+"""What is to be said of a lane, by its key, instead of what its task reported: somebody stopped it."""
 
 
-def rows_of(flow: str, board: Board, waiting: Mapping[str, str]) -> list[dict[str, Any]]:
+def row_of(view: LaneView) -> dict[str, Any]:
+    """What others may see of a lane."""
+    row = {name: value for name, value in view.row.items() if name not in ("counts", "latency_ms", "events")}
+    return {**row, "totals": vars(view.totals)}
+
+
+def rows_of(flow: str, board: Board, waiting: Mapping[str, str], held: Held) -> list[dict[str, Any]]:
     """The state of one flow's lanes; `waiting` are lanes that no task has yet, with the reason."""
-    lanes = [
-        {
-            **{name: value for name, value in view.row.items() if name not in ("counts", "latency_ms", "events")},
-            "totals": vars(view.totals),
-        }
-        for key, view in sorted(board.lanes.items())
-        if key.startswith(f"{flow}/")
-    ]
+    lanes = [{**row_of(view), **held(key)} for key, view in sorted(board.lanes.items()) if key.startswith(f"{flow}/")]
     known = {lane["lane"] for lane in lanes}
     lanes += [
-        {"lane": key, "state": "parked", "reason": reason}
+        {"lane": key, "state": "parked", "reason": reason, **held(key)}
         for key, reason in waiting.items()
         if key.startswith(f"{flow}/") and key not in known
     ]

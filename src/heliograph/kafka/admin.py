@@ -33,7 +33,7 @@ from heliograph.kafka.admin_requests import (
     wish,
 )
 from heliograph.kafka.config_changes import ConfigChange, altered
-from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
+from heliograph.kafka.ledger import EVENTS_TOPIC, FLOWS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import PLAINTEXT
 from heliograph.model.topics import ConfigValue, Topic
@@ -222,6 +222,14 @@ class ClusterAdmin:
     def missing_internal_topics(self, existing: Iterable[str], replication_factor: int = 0) -> list[CreateTopic]:
         replicas = replication_factor or min(3, self.brokers())
         return [action for action in internal_topics(replicas) if action.name not in set(existing)]
+
+    def ensure_flows_topic(self, replication_factor: int = 0) -> None:
+        """Create the topic that keeps what REST changed."""
+        if not self.topics([FLOWS_TOPIC]):
+            replicas = replication_factor or min(3, self.brokers())
+            configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
+            reason = "it keeps what REST changed"
+            self.create(CreateTopic(FLOWS_TOPIC, 1, replicas, configs, reason), INTERNAL_REPLICATION_OPTION)
 
     def _broker_ids(self) -> list[int]:
         rows = self._call("describe the cluster", described_cluster)["brokers"]

@@ -25,6 +25,7 @@ from heliograph.wire.records import read_records
 LEDGER_TOPIC = "__heliograph-ledger"
 TELEMETRY_TOPIC = "__heliograph-telemetry"
 EVENTS_TOPIC = "__heliograph-events"
+FLOWS_TOPIC = "__heliograph-flows"
 PRODUCE_API = 0
 _RETRIABLE = {-1, 3, 5, 6, 7, 19, 20, 74, 75, 100}
 _MISSING = {3, 100}

@@ -86,6 +86,11 @@ class Line:
         message: Message = json.loads(text)
         return message
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the other end has not taken yet."""
+        return self._writer.transport.get_write_buffer_size()
+
     def peer(self) -> str:
         return str(self._writer.get_extra_info("peername"))
 

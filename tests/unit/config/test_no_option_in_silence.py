@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, Settings
+from heliograph.config.flows import EngineSettings, FlowSettings, JobSettings, Mm2Settings, ServerSettings, Settings
 from heliograph.config.kinds import Choice, Flag, Fraction, Names, Regexes, Servers, Whole
 from heliograph.config.load import load
 from heliograph.config.option import Option
@@ -48,6 +48,8 @@ SAMPLES = {
     "sasl.oauthbearer.token.endpoint.url": "https://other",
     "config.providers.*": "x",
     "master": "spark://m:1",
+    "listeners": "none",
+    "state.cluster": "B",
 }
 
 
@@ -193,7 +195,7 @@ ONLY_READ = {
 """Options that say how a file is read, or name what is there anyway: nothing else could come of them."""
 
 
-@pytest.mark.parametrize("kind", [FlowSettings, JobSettings, Mm2Settings, EngineSettings, Policies])
+@pytest.mark.parametrize("kind", [FlowSettings, JobSettings, Mm2Settings, EngineSettings, ServerSettings, Policies])
 def test_every_setting_is_read_outside_the_folder_that_makes_it(kind: type) -> None:
     inside = SOURCE / "config"
     text = "\n".join(path.read_text() for path in SOURCE.rglob("*.py") if inside not in path.parents)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.control.reloading import FileWatch
+from heliograph.control.steering import Steering
 from heliograph.errors import ConfigError
 
 TEXT = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
@@ -61,9 +62,9 @@ def test_whoever_asks_has_it_read_at_once_saved_or_not(tmp_path: Path) -> None:
 def test_it_is_read_with_all_faults(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     path.write_text(TEXT)
-    watch = FileWatch(str(path), 10, Hand())
-    assert [flow.flow.name for flow in asyncio.run(watch.read()).flows] == ["A->B"]
+    steering = Steering(str(path), None)
+    assert [flow.flow.name for flow in asyncio.run(steering.settings()).flows] == ["A->B"]
     path.write_text(TEXT + "tasks.max = none\nreplication.factor = x\n")
     with pytest.raises(ConfigError) as raised:
-        asyncio.run(watch.read())
+        asyncio.run(steering.settings())
     assert len(raised.value.faults) == 2

@@ -50,6 +50,9 @@ def test_rows_are_due_a_second_for_every_so_many_lanes() -> None:
 def test_lanes_that_no_task_has_are_told_with_the_reason() -> None:
     board = Board()
     board.take("one", [report_row("A->B/t/0"), report_row("A->C/t/0")], {})
-    told = rows_of("A->B", board, {"A->B/t/0": "known", "A->B/u/0": "refused", "A->C/u/0": "of another flow"})
+    waiting = {"A->B/t/0": "known", "A->B/u/0": "refused", "A->C/u/0": "of another flow"}
+    held = {"A->B/t/0": {"state": "paused", "reason": "paused: why"}}
+    told = rows_of("A->B", board, waiting, lambda key: held.get(key, {}))
     assert [row["lane"] for row in told] == ["A->B/t/0", "A->B/u/0"]
+    assert (told[0]["state"], told[0]["reason"]) == ("paused", "paused: why")
     assert told[1] == {"lane": "A->B/u/0", "state": "parked", "reason": "refused"}

@@ -8,7 +8,7 @@ from heliograph.config.option import CLUSTER, FLOW, STORAGE, Option
 _MS = Whole(0, unit="ms")
 _FACTOR = Whole(1, special=-1)
 _COUNT = Whole(1, special=-1)
-_NO_REST = "this version opens no REST port"
+_NO_REST = "listeners and rest.* say how REST is served"
 _NO_GROUP = "there is no group of Connect workers"
 _NO_TOPICS = "Heliograph keeps its state in its own topics on the target"
 _AS_IS = "records are copied byte for byte"
@@ -54,7 +54,6 @@ CONNECTOR = (
 
 DRIVER = (
     _worker("dedicated.mode.enable.internal.rest", Flag(), "false", _NO_REST, "REST between MirrorMaker 2's nodes."),
-    _worker("listeners", Names(), "http://:8083", _NO_REST),
     _worker("listeners.https.*", Text(), None, _NO_REST),
     _worker("admin.listeners", Names(), None, _NO_REST),
     _worker("rest.advertised.host.name", Text(), None, _NO_REST),

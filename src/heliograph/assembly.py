@@ -1,0 +1,118 @@
+"""Where a run, its REST server and what a person can ask for are joined."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control.desk import Desk
+from heliograph.control.replicate import Replicator
+from heliograph.control.views import Views
+from heliograph.errors import Refused
+from heliograph.operations.group_states import group_states
+from heliograph.operations.pending import pending
+from heliograph.operations.topic_configs import topic_configs
+from heliograph.operations.translate import FlowTranslator
+
+Args = Mapping[str, Any]
+_SUBJECT = ("flow", "topic", "partition", "reason", "who")
+
+
+def desk_for(replicator: Replicator) -> Desk:
+    """The desk of a run: all that REST shows of it, all that it can be asked and told."""
+    views = Views(replicator.board, replicator.held)
+    desk = Desk(
+        replicator.settings.server,
+        views,
+        lambda: views.news(list(replicator.watches), replicator.steering.amended.holds, list(replicator.events.recent)),
+    )
+    desk.show("run", replicator.about)
+    desk.show("slots", lambda: dict(replicator.board.slots))
+    desk.show("holds", lambda: {"holds": [hold.as_fields() for hold in replicator.steering.amended.holds]})
+    _Changes(replicator).register(desk)
+    _Questions(replicator).register(desk)
+    return desk
+
+
+class _Changes:
+    """What can be told: each is one call of steering."""
+
+    def __init__(self, replicator: Replicator) -> None:
+        self._steering = replicator.steering
+
+    def register(self, desk: Desk) -> None:
+        steering = self._steering
+        for verb in ("pause", "resume", "drain"):
+            desk.answer(verb, partial(_held, getattr(steering, verb)))
+        desk.answer("throttle", self._throttle)
+        desk.answer("add-topic", lambda args: steering.add_topic(*_topic(args)))
+        desk.answer("remove-topic", lambda args: steering.remove_topic(*_topic(args)))
+        desk.answer("reload", lambda _: steering.reload())
+
+    async def _throttle(self, args: Args) -> dict[str, Any]:
+        limit = int(args["bytes_per_second"])
+        return await self._steering.throttle(args["flow"], args["topic"], limit, args["reason"], args["who"])
+
+
+async def _held(change: Callable[..., Awaitable[dict[str, Any]]], args: Args) -> dict[str, Any]:
+    return await change(*(args[name] for name in _SUBJECT))
+
+
+def _topic(args: Args) -> list[Any]:
+    return [args[name] for name in ("flow", "topic", "reason", "who")]
+
+
+class _Questions:
+    """What can be asked, and is answered by looking at the clusters."""
+
+    def __init__(self, replicator: Replicator) -> None:
+        self._replicator = replicator
+
+    def register(self, desk: Desk) -> None:
+        desk.answer("plan", self._plan)
+        desk.answer("settings", self._settings)
+        desk.answer("groups", self._groups)
+        desk.answer("topic-configs", self._configs)
+        desk.answer("translate", self._translate)
+
+    def _flows(self, name: str = "") -> tuple[FlowSettings, ...]:
+        flows = tuple(watch.settings for watch in self._replicator.watches if name in ("", watch.name))
+        if name and not flows:
+            raise Refused(404, f"there is no flow {name}")
+        return flows
+
+    async def _file(self) -> Settings:
+        return await self._replicator.steering.settings()
+
+    async def _plan(self, args: Args) -> dict[str, Any]:
+        flows = self._flows(args["flow"])
+        found = await pending(replace(self._replicator.settings, flows=flows))
+        return {"flows": [asdict(one) for one in found]}
+
+    async def _settings(self, _: Args) -> dict[str, Any]:
+        values = (await self._file()).values
+        rows = ({"name": one.name, "value": one.value, "origin": one.origin, "doc": one.option.doc} for one in values)
+        return {"options": list(rows)}
+
+    async def _groups(self, args: Args) -> dict[str, Any]:
+        flows = self._flows(args["flow"])
+        found = await group_states(flows, self._replicator.settings.engine)
+        return found[args["flow"]].as_json()
+
+    async def _configs(self, args: Args) -> dict[str, Any]:
+        flow = self._flows(args["flow"])[0]
+        return {"configs": await asyncio.to_thread(topic_configs, flow, args["topic"])}
+
+    async def _translate(self, args: Args) -> dict[str, Any]:
+        async with FlowTranslator(self._flows(args["flow"])[0]) as translator:
+            if args["group"]:
+                found = await translator.group(
+                    args["group"], args["topic"] or None, args.get("partition"), args["reverse"]
+                )
+            else:
+                found = [await translator.offset(args["topic"], args["partition"], args["offset"], args["reverse"])]
+        return {"translated": [one.as_json() for one in found]}

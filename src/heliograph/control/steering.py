@@ -1,0 +1,229 @@
+"""Steering a run: pause, resume, drain, throttle, topics added and taken out. Each change has its reason, is kept, then counts.
+
+One change at a time: whoever comes in the middle of another is refused, and can ask again. What is written down first cannot be
+lost; what cannot be written down is not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.overlay import OptionChange, TopicChange
+from heliograph.control.amendments import Amendments, amendments, hold_key, load_amended, option_key, topic_key
+from heliograph.control.clock import Clock
+from heliograph.control.flow_watch import FlowWatch
+from heliograph.control.state_topic import Row, StateTopic
+from heliograph.errors import ConfigError, HeliographError, Refused
+from heliograph.kafka.client import LATEST
+from heliograph.kafka.log_ends import offsets_of
+from heliograph.kafka.slot import Warm
+from heliograph.model.holds import Hold, HoldKind, hold_on
+from heliograph.model.lanes import Lane, LaneId
+from heliograph.replication.topic_names import should_replicate
+
+_LIMIT = "throttle.bytes.per.second"
+
+
+class Steering:
+    """What somebody wants beside the file. `apply` makes a run go by other settings, `on_holds` by other holds."""
+
+    def __init__(self, path: str, state: StateTopic | None) -> None:
+        self._path = path
+        self._state = state
+        self._clock = Clock()
+        self._lock = asyncio.Lock()
+        self._doing = ""
+        self.amended = Amendments()
+        self.is_known = state is None
+        """Whether the topic that keeps changes was read."""
+        self.watches: Sequence[FlowWatch] = ()
+        self.warm: Warm | None = None
+        self.apply: Callable[[Settings], Awaitable[None]] = _nothing
+        self.on_holds: Callable[[], None] = lambda: None
+
+    # -- what is kept -----------------------------------------------------------------------------------------------
+
+    async def recall(self) -> None:
+        """What was changed before this run began; HeliographError or TimeoutError while it cannot be known."""
+        if self._state is not None:
+            self.amended = amendments(await self._state.read())
+        self.is_known = True
+
+    async def settings(self) -> Settings:
+        """The file as it is now with what was changed over it."""
+        return await asyncio.to_thread(load_amended, self._path, self.amended)
+
+    def close(self) -> None:
+        if self._state is not None:
+            self._state.close()
+
+    def hold_on(self, lane: LaneId) -> Hold | None:
+        return hold_on(lane, self.amended.holds) if self.amended.holds else None
+
+    def is_stopped(self, lane: LaneId, row: Mapping[str, Any]) -> bool:
+        """Whether a lane is not carried, because somebody stopped it or it is where its drain ends. `row`: its last report."""
+        hold = self.hold_on(lane)
+        if hold is None or hold.kind is HoldKind.PAUSE:
+            return hold is not None
+        # What lies before the end may be no record at all: then the position stays below it, and the lane is done.
+        is_done = bool(row.get("finished")) and row["since_ms"] >= hold.since_ms
+        return is_done or int(row.get("position", -1)) >= hold.end_of(lane)
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    async def pause(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
+        self._lanes(flow, topic, partition)
+        hold = Hold(flow, topic, partition, HoldKind.PAUSE, reason, who, self._clock.now_ms())
+        return await self._hold(hold)
+
+    async def drain(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
+        """Up to where the sources end now."""
+        lanes = self._lanes(flow, topic, partition)
+        watch = self._watch(flow)
+        committed = watch.settings.isolation == "read_committed"
+        client = (self.warm or Warm()).client(watch.settings.source)
+        try:
+            ends = await offsets_of(client, [(lane.id.topic, lane.id.partition) for lane in lanes], LATEST, committed)
+        except (HeliographError, TimeoutError) as error:
+            raise Refused(503, f"where the source ends cannot be seen: {error}") from error
+        found = ((lane.id.key, ends.get((lane.id.topic, lane.id.partition), 0)) for lane in lanes)
+        hold = Hold(flow, topic, partition, HoldKind.DRAIN, reason, who, self._clock.now_ms(), tuple(found))
+        return await self._hold(hold)
+
+    async def resume(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
+        """All that is held of it goes on; where more is held than it, that must go on first."""
+        self._lanes(flow, topic, partition)
+        asked = Hold(flow, topic, partition, HoldKind.PAUSE, reason, who, 0)
+        within = [hold for hold in self.amended.holds if hold.is_within(asked)]
+        wider = [hold for hold in self.amended.holds if asked.is_within(hold) and hold.subject != asked.subject]
+        if wider and not within:
+            raise Refused(409, f"{wider[0].subject} is held as a whole ({wider[0].sentence}): resume that")
+        await self._change(f"resume {asked.subject}", {hold_key(hold): None for hold in within})
+        self.on_holds()
+        return {"resumed": [hold.subject for hold in within]}
+
+    async def throttle(self, flow: str, topic: str, limit: int, reason: str, who: str) -> dict[str, Any]:
+        self._lanes(flow, topic, -1)
+        name = f"{flow}.topic.{topic}.{_LIMIT}" if topic else f"{flow}.{_LIMIT}"
+        change = OptionChange(name, str(limit), reason, who, self._clock.now_ms())
+        await self._change(f"throttle {flow}", {option_key(name): change.as_fields()}, settings=True)
+        return change.as_fields()
+
+    async def add_topic(self, flow: str, topic: str, reason: str, who: str) -> dict[str, Any]:
+        watch = self._watch(flow)
+        if topic in (plan.topics if (plan := watch.plan_now()) is not None else ()):
+            raise Refused(409, f"{flow} copies {topic} already")
+        return await self._topic(TopicChange(flow, topic, True, reason, who, self._clock.now_ms()))
+
+    async def remove_topic(self, flow: str, topic: str, reason: str, who: str) -> dict[str, Any]:
+        """It is copied no more; what was copied stays, and so does its position."""
+        self._lanes(flow, topic, -1)
+        return await self._topic(TopicChange(flow, topic, False, reason, who, self._clock.now_ms()))
+
+    async def reload(self) -> dict[str, Any]:
+        await self._change("reload", {}, settings=True)
+        return {"reloaded": True}
+
+    # -- how a change is made ---------------------------------------------------------------------------------------
+
+    async def _hold(self, hold: Hold) -> dict[str, Any]:
+        await self._change(f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()})
+        self.on_holds()
+        return hold.as_fields()
+
+    async def _topic(self, change: TopicChange) -> dict[str, Any]:
+        """The other way round takes back what was changed before, where the file alone says the same."""
+        key = topic_key(change.flow, change.topic)
+        rows: dict[str, Row | None] = {key: change.as_fields()}
+        if key in self.amended.rows and await self._is_as_wished(change, {key: None}):
+            rows = {key: None}
+        elif not await self._is_as_wished(change, rows):
+            raise Refused(409, f"{change.flow}: {change.topic} stays {'out' if change.chosen else 'in'}: {_ADVICE}")
+        await self._change(f"topics of {change.flow}", rows, settings=True)
+        return change.as_fields()
+
+    async def _is_as_wished(self, change: TopicChange, rows: Mapping[str, Row | None]) -> bool:
+        flows = (await self._loaded(rows)).flows
+        wanted = next((flow for flow in flows if flow.flow.name == change.flow), None)
+        return wanted is not None and _takes(wanted, change.topic) is change.chosen
+
+    async def _loaded(self, rows: Mapping[str, Row | None]) -> Settings:
+        try:
+            return await asyncio.to_thread(load_amended, self._path, amendments(self._with(rows)))
+        except ConfigError as error:
+            raise Refused(400, "; ".join(error.faults)) from error
+        except HeliographError as error:
+            raise Refused(409, str(error)) from error
+
+    def _with(self, rows: Mapping[str, Row | None]) -> dict[str, Row]:
+        return {key: row for key, row in {**self.amended.rows, **rows}.items() if row is not None}
+
+    async def _change(self, what: str, rows: Mapping[str, Row | None], settings: bool = False) -> None:
+        """Checked, written down, then done; what cannot be done is taken back."""
+        if self._lock.locked():
+            raise Refused(409, f"another change is being made ({self._doing}): try again")
+        async with self._lock:
+            self._doing = what
+            wanted = await self._loaded(rows) if settings else None
+            before = {key: self.amended.rows.get(key) for key in rows}
+            await self._write(rows)
+            if wanted is not None:
+                try:
+                    await self.apply(wanted)
+                except (HeliographError, TimeoutError) as error:
+                    await self._write(before)
+                    raise Refused(409, str(error) or "a cluster did not answer in time") from error
+
+    async def _write(self, rows: Mapping[str, Row | None]) -> None:
+        if rows:
+            if self._state is None or not self.is_known:
+                raise Refused(503, "the cluster that keeps changes (state.cluster) was not reached yet: try again")
+            try:
+                await self._state.write(rows, self._clock.now_ms())
+            except (HeliographError, TimeoutError) as error:
+                alias = self._state.cluster.alias
+                raise Refused(503, f"cluster {alias} does not keep the change: {str(error) or 'no answer'}") from error
+            self.amended = amendments(self._with(rows))
+
+    def _watch(self, flow: str) -> FlowWatch:
+        watch = next((one for one in self.watches if one.name == flow), None)
+        if watch is None:
+            names = ", ".join(one.name for one in self.watches) or "none yet"
+            raise Refused(404, f"there is no flow {flow}; flows are {names}")
+        return watch
+
+    def _lanes(self, flow: str, topic: str, partition: int) -> list[Lane]:
+        """All that is meant; refused where there is no such topic or partition."""
+        plan = self._watch(flow).plan_now()
+        lanes = list(plan.lanes) if plan is not None else []
+        if topic:
+            lanes = [lane for lane in lanes if lane.id.topic == topic]
+            if not lanes:
+                raise Refused(404, f"{flow} does not copy a topic {topic}")
+        if partition >= 0:
+            found = [lane for lane in lanes if lane.id.partition == partition]
+            if not found:
+                raise Refused(404, f"{topic} has partitions 0 to {len(lanes) - 1}, not {partition}")
+            lanes = found
+        return lanes
+
+
+_ADVICE = "the file's topics.exclude, an internal name or a cycle decides that"
+
+
+def _takes(flow: FlowSettings, topic: str) -> bool:
+    heartbeats = flow.heartbeats_replication_enabled
+    return should_replicate(topic, flow.topic_names, flow.naming, flow.flow.target, heartbeats).replicate
+
+
+async def _nothing(_: Settings) -> None:
+    """A run that was not begun has nothing to change."""
+
+
+def with_state(settings: Settings) -> StateTopic | None:
+    """The topic that keeps a file's changes; none where there is no cluster to keep it."""
+    factor = settings.engine.topics_replication_factor
+    return StateTopic(settings.state, factor) if settings.state is not None else None

@@ -1,0 +1,92 @@
+"""Flows, topics and lanes as REST and the page show them, computed from the scene when somebody asks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from heliograph.rest.lanes_page import lag_of
+
+if TYPE_CHECKING:
+    from heliograph.rest.scene import Scene
+
+Row = dict[str, Any]
+_PAUSED = "paused"
+_COUNTED = ("records", "bytes", "raw_batches", "rebuilt_batches")
+
+
+def flow_summary(scene: Scene, name: str) -> Row:
+    """One flow, with the sums of its lanes."""
+    flow = scene.flows[name]
+    rows = scene.lanes_of(name)
+    states = Counter(row["state"] for row in rows)
+    holds = scene.holds(name)
+    return {
+        "flow": name,
+        "source": flow["source"],
+        "target": flow["target"],
+        "origin": flow.get("origin", "file"),
+        **_state(flow, holds, states),
+        "topics": len(flow["topics"]),
+        "lanes": len(rows),
+        "lanes_by_state": dict(states),
+        **_sums(rows),
+        "latency_ms": flow["latency_ms"],
+        "throttle_bytes_per_s": flow["throttle"],
+        "holds": [{**hold, "subject": _subject(hold)} for hold in holds],
+    }
+
+
+def _sums(rows: Sequence[Row]) -> Row:
+    totals = [row["totals"] for row in rows]
+    return {
+        "records_per_s": round(sum(row["records_per_s"] for row in rows)),
+        "bytes_per_s": round(sum(row["bytes_per_s"] for row in rows)),
+        "lag_records": sum(lag_of(row) for row in rows),
+        "lag_ms": max((row["lag_ms"] for row in rows), default=0),
+        **{name: sum(total[name] for total in totals) for name in _COUNTED},
+        "dropped_batches": sum(sum(total["dropped"].values()) for total in totals),
+    }
+
+
+def _state(flow: Row, holds: Iterable[Row], states: Counter[str]) -> Row:
+    """What a flow does as a whole, in one word, with the reason."""
+    whole = next((hold for hold in holds if not hold["topic"]), None)
+    if flow["trouble"]:
+        return {"state": "trouble", "reason": flow["trouble"], "since_ms": flow["trouble_since_ms"]}
+    if not flow["opened"]:
+        return {"state": "opening", "reason": "both clusters are read", "since_ms": 0}
+    if whole is not None:
+        draining = states["draining"] > 0
+        return {"state": "draining" if draining else _PAUSED, "reason": whole["reason"], "since_ms": whole["since_ms"]}
+    return {"state": "running", "reason": "", "since_ms": 0}
+
+
+def _subject(hold: Row) -> str:
+    parts = [hold["flow"], hold["topic"], str(hold["partition"])]
+    return "/".join(parts[: 1 + bool(hold["topic"]) + (hold["partition"] >= 0)])
+
+
+def topic_rows(scene: Scene, name: str) -> list[Row]:
+    """The topics of a flow, with the sums of their lanes."""
+    flow = scene.flows[name]
+    lanes: dict[str, list[Row]] = {}
+    for row in scene.lanes_of(name):
+        lanes.setdefault(row["topic"], []).append(row)
+    return [_topic(scene, flow, topic, lanes.get(topic, [])) for topic in sorted(flow["topics"])]
+
+
+def _topic(scene: Scene, flow: Row, topic: str, rows: Sequence[Row]) -> Row:
+    hold = next((hold for hold in scene.holds(flow["flow"]) if hold["topic"] == topic and hold["partition"] < 0), None)
+    sums = _sums(rows)
+    return {
+        "topic": topic,
+        "remote_topic": flow["topics"][topic],
+        "partitions": len(rows),
+        "lag": sums["lag_records"],
+        **{name: sums[name] for name in ("lag_ms", "records_per_s", "bytes_per_s")},
+        "states": dict(Counter(row["state"] for row in rows)),
+        "throttle_bytes_per_s": flow["throttle_topics"].get(topic, 0),
+        "hold": hold,
+    }

@@ -1,0 +1,200 @@
+"""A run seen and steered over HTTP: pause, drain, throttle, topics; what is refused; a server that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from heliograph.operations.compare import compare_topics
+from tests.support.clusters import TwoClusters
+from tests.support.heliograph_run import HeliographRun
+from tests.support.mirror import flow_file, word
+from tests.support.rest import Rest, rest_of, wait_for_flow
+from tests.support.topics import create_topic, ends
+from tests.support.waiting import wait_until
+from tests.support.writers import samples, write
+
+
+@dataclass
+class Stage:
+    """A run with its server, and topics of its own."""
+
+    clusters: TwoClusters
+    here: str
+    there: str
+    w: str
+    file: Path
+    run: HeliographRun
+
+    @property
+    def flow(self) -> str:
+        return f"{self.here}->{self.there}"
+
+    @property
+    def rest(self) -> Rest:
+        return rest_of(self.run)
+
+    def topic(self, kind: str, records: int = 0) -> str:
+        create_topic(self.clusters.a.bootstrap, f"{self.w}.{kind}", partitions=2)
+        self.write(kind, records)
+        return f"{self.w}.{kind}"
+
+    def write(self, kind: str, records: int) -> None:
+        write(self.clusters.a.bootstrap, f"{self.w}.{kind}", samples(records))
+
+    def copied(self, kind: str) -> int:
+        return sum(ends(self.clusters.b.bootstrap, f"{self.here}.{self.w}.{kind}").values())
+
+    def tell(self, method: str, path: str, body: Any = None) -> Any:
+        status, answer = self.rest.ask(method, f"/api/v1/flows/{self.flow}{path}", body)
+        assert status in (200, 201), (path, status, answer)
+        return answer
+
+    def lanes(self, kind: str) -> list[dict[str, Any]]:
+        found = self.rest.get(f"/api/v1/flows/{self.flow}/lanes?search={self.w}.{kind}")["lanes"]
+        return [lane for lane in found if lane["topic"] == f"{self.w}.{kind}"]
+
+    def wait_copied(self, kind: str, records: int) -> None:
+        wait_until(lambda: self.copied(kind) == records, f"{records} of {kind} are copied", every=0.1)
+
+
+@pytest.fixture(scope="module")
+def stage(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    here, there, file = word(), word(), tmp_path_factory.mktemp("rest") / "mm2.properties"
+    made = Stage(two_clusters, here, there, word(), file, HeliographRun(file))
+    for kind in ("steady", "held", "drained"):
+        made.topic(kind, 20)
+    addresses = {here: two_clusters.a.bootstrap, there: two_clusters.b.bootstrap}
+    topics = ", ".join(f"{made.w}.{kind}" for kind in ("steady", "held", "drained"))
+    flow_file(file, addresses, {made.flow: topics}, {"listeners": "http://127.0.0.1:0", "state.cluster": there})
+    with made.run:
+        made.wait_copied("steady", 20)
+        wait_for_flow(made.rest, made.flow)
+        yield made
+
+
+def test_what_there_is_to_see(stage: Stage) -> None:
+    rest, flow = stage.rest, stage.flow
+    assert rest.get("/health")["status"] == "healthy"
+    assert rest.get("/api/v1")["process"] == stage.run.pid
+    assert {row["alias"] for row in rest.get("/api/v1/clusters")} == {stage.here, stage.there}
+    seen = rest.flow(flow)
+    assert (seen["state"], seen["topics"], seen["lanes"]) == ("running", 3, 6)
+    wait_until(lambda: rest.flow(flow)["lanes_by_state"] == {"following": 6}, "all lanes follow")
+    topics = rest.get(f"/api/v1/flows/{flow}/topics")
+    assert {row["remote_topic"] for row in topics} == {
+        f"{stage.here}.{stage.w}.{kind}" for kind in ("steady", "held", "drained")
+    }
+    configs = rest.get(f"/api/v1/flows/{flow}/topics/{stage.w}.steady")["configs"]
+    assert {"name", "source", "target", "differs", "set", "copied"} == configs[0].keys()
+    assert any(row["name"] == "retention.ms" and not row["differs"] for row in configs)
+    options = rest.get("/api/v1/settings")["options"]
+    assert next(row["origin"] for row in options if row["name"] == "state.cluster").startswith("line ")
+    assert rest.get(f"/api/v1/flows/{flow}/translate?topic={stage.w}.steady&partition=0&offset=3")["translated"][0][
+        "answer"
+    ] in ("exact", "not yet copied")
+    assert rest.get("/api/v1/plan")["flows"][0]["flow"] == flow
+    assert "groups" in rest.get(f"/api/v1/flows/{flow}/groups")
+    assert rest.get(f"/api/v1/history?flow={flow}")["step_s"] == 5
+    assert "/api/v1/flows/{flow}/pause" in rest.get("/api/v1/openapi.json")["paths"]
+
+
+def test_a_topic_is_paused_with_its_reason_and_goes_on_where_it_was(stage: Stage) -> None:
+    stage.wait_copied("held", 20)
+    held = stage.tell("POST", "/pause", {"topic": f"{stage.w}.held", "reason": "schema change"})
+    assert (held["kind"], held["reason"]) == ("pause", "schema change")
+    wait_until(lambda: {lane["state"] for lane in stage.lanes("held")} == {"paused"}, "it is paused", every=0.1)
+    assert {lane["reason"] for lane in stage.lanes("held")} == {"paused: schema change"}
+    stage.write("held", 30)
+    stage.write("steady", 30)
+    stage.wait_copied("steady", 50)
+    assert stage.copied("held") == 20, "nothing is copied of what is paused"
+    assert stage.tell("POST", "/resume", {"topic": f"{stage.w}.held"})["resumed"] == [f"{stage.flow}/{stage.w}.held"]
+    stage.wait_copied("held", 50)
+    topics = {f"{stage.w}.{kind}": f"{stage.here}.{stage.w}.{kind}" for kind in ("held", "steady")}
+    assert compare_topics(stage.clusters.a.bootstrap, stage.clusters.b.bootstrap, topics).differences == []
+
+
+def test_a_drain_carries_what_is_there_and_then_stops(stage: Stage) -> None:
+    stage.write("drained", 500)
+    stage.tell("POST", "/drain", {"topic": f"{stage.w}.drained", "reason": "cut-over"})
+    wait_until(lambda: {lane["state"] for lane in stage.lanes("drained")} == {"paused"}, "it is drained", every=0.1)
+    assert stage.copied("drained") == 520
+    stage.write("drained", 10)
+    time.sleep(1.5)
+    assert stage.copied("drained") == 520, "what came later waits"
+    stage.tell("POST", "/resume", {"topic": f"{stage.w}.drained"})
+    stage.wait_copied("drained", 530)
+
+
+def test_topics_are_added_and_taken_out_and_limits_set_while_it_runs(stage: Stage) -> None:
+    name = stage.topic("later", 40)
+    assert stage.rest.ask("POST", f"/api/v1/flows/{stage.flow}/topics", {"topic": f"{stage.w}.steady"})[0] == 409
+    assert stage.tell("POST", "/topics", {"topic": name, "reason": "new team"})["chosen"] is True
+    stage.wait_copied("later", 40)
+    stage.tell("DELETE", f"/topics/{name}?reason=moved")
+    wait_until(lambda: stage.lanes("later") == [], "it is taken out", every=0.1)
+    stage.write("later", 5)
+    assert stage.tell("PUT", "/throttle", {"bytes_per_second": 2_000_000, "reason": "night"})["value"] == "2000000"
+    wait_until(lambda: stage.rest.flow(stage.flow)["throttle_bytes_per_s"] == 2_000_000, "the limit is shown")
+    options = stage.rest.get("/api/v1/settings")["options"]
+    limit = next(row for row in options if row["name"] == f"{stage.flow}.throttle.bytes.per.second")
+    assert (limit["value"], limit["origin"]) == ("2000000", "REST")
+    stage.tell("PUT", "/throttle", {"bytes_per_second": 0})
+    assert stage.copied("later") == 40
+
+
+def test_bad_requests_are_refused_with_the_field_and_change_nothing(stage: Stage) -> None:
+    rest, flow = stage.rest, f"/api/v1/flows/{stage.flow}"
+    refused = {
+        ("POST", f"{flow}/pause", b"{"): (400, "JSON"),
+        ("POST", f"{flow}/pause", b'{"topik": "x"}'): (422, "topik: is not known here"),
+        ("POST", f"{flow}/pause", b'{"partition": "one"}'): (422, "partition"),
+        ("POST", f"{flow}/pause", b'{"topic": "no-such-topic"}'): (404, "does not copy a topic no-such-topic"),
+        ("POST", "/api/v1/flows/X->Y/pause", b"{}"): (404, "flows are"),
+        ("PUT", f"{flow}/throttle", b'{"bytes_per_second": -1}'): (422, "bytes_per_second"),
+        ("PUT", f"{flow}/throttle", b"{}"): (422, "bytes_per_second: is missing"),
+        ("POST", f"{flow}/topics", b'{"topic": "a b"}'): (422, "topic"),
+        ("GET", f"{flow}/lanes?sort=size", None): (422, "sort"),
+        ("GET", f"{flow}/translate?topic=x", None): (422, "expected topic, partition and offset"),
+        ("GET", "/api/v1/nothing", None): (404, "not found"),
+        ("DELETE", "/api/v1/flows", None): (405, "method not allowed"),
+    }
+    for (method, path, raw), (status, word_in) in refused.items():
+        got, body = rest.ask(method, path, raw=raw)
+        assert got == status, (method, path, raw, got, body)
+        assert word_in in body["error"]["message"], (path, body)
+    elsewhere = rest.ask("POST", f"{flow}/pause", {}, headers={"Origin": "http://evil.example"})
+    assert elsewhere[0] == 403
+    renamed = rest.ask("POST", f"{flow}/pause", {}, headers={"Host": "evil.example", "Origin": "http://evil.example"})
+    assert renamed[0] == 403
+    assert rest.ask("POST", f"{flow}/pause", raw=b" " * 2_000_000)[0] == 413
+    assert rest.flow(stage.flow)["state"] == "running"
+
+
+def test_a_killed_server_comes_back_and_what_was_changed_survives_the_run(stage: Stage) -> None:
+    stage.tell("POST", "/pause", {"topic": f"{stage.w}.held", "partition": 1, "reason": "kept"})
+    servers = [one for one in psutil.Process(stage.run.pid).children() if "heliograph.rest.server" in one.cmdline()]
+    os.kill(servers[0].pid, signal.SIGKILL)
+    stage.write("steady", 10)
+    stage.wait_copied("steady", 60)
+    wait_until(lambda: stage.run.output.count("page, REST and metrics") == 2, "the server is back", every=0.1)
+    wait_for_flow(stage.rest, stage.flow)
+    assert stage.run.terminate() == 0, stage.run.output
+    assert psutil.wait_procs(servers, timeout=5)[1] == []
+    stage.run = HeliographRun(stage.file)
+    with stage.run:
+        wait_for_flow(stage.rest, stage.flow)
+        wait_until(lambda: len(stage.lanes("held")) == 2, "its lanes are planned")
+        states = {lane["partition"]: (lane["state"], lane["reason"]) for lane in stage.lanes("held")}
+        assert states[1] == ("paused", "paused: kept")
+        holds = stage.rest.flow(stage.flow)["holds"]
+        assert [(hold["subject"], hold["reason"]) for hold in holds] == [(f"{stage.flow}/{stage.w}.held/1", "kept")]
