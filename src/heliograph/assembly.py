@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control import connector_desk
 from heliograph.control.desk import Desk
 from heliograph.control.replicate import Replicator
 from heliograph.control.views import Views
@@ -35,6 +36,7 @@ def desk_for(replicator: Replicator) -> Desk:
     desk.show("holds", lambda: {"holds": [hold.as_fields() for hold in replicator.steering.amended.holds]})
     _Changes(replicator).register(desk)
     _Questions(replicator).register(desk)
+    connector_desk.register(desk, replicator)
     return desk
 
 

@@ -59,8 +59,10 @@ class FaultyConnector(Exception):
             [
                 f"Connector configuration is invalid and contains the following {len(self.faults)} error(s):",
                 *(fault.sentence for fault in self.faults),
-                "You can also find the above list of errors at the endpoint "
-                "`/connector-plugins/{connectorType}/config/validate`",
+                (
+                    "You can also find the above list of errors at the endpoint "
+                    "`/connector-plugins/{connectorType}/config/validate`"
+                ),
             ]
         )
 

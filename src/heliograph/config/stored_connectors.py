@@ -88,7 +88,9 @@ def idle_entries(flows: Iterable[FlowSettings], idle: frozenset[str]) -> dict[st
             names = ("emit.checkpoints.enabled", "sync.group.offsets.enabled")
             found |= {f"{flow.flow.name}.{name}": "false" for name in names}
         if file_name(ConnectorKind.HEARTBEAT, flow) in idle:
-            found |= {f"{pulse.source}->{pulse.target}.emit.heartbeats.enabled": "false" for pulse in flow.jobs.heartbeats}
+            found |= {
+                f"{pulse.source}->{pulse.target}.emit.heartbeats.enabled": "false" for pulse in flow.jobs.heartbeats
+            }
     return found
 
 

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from heliograph.config.connectors import HIDDEN, ConnectorKind, FaultyConnector, hidden, read_connector, restored
+from heliograph.config.connectors import ConnectorKind, FaultyConnector, hidden, read_connector, restored
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.stored_connectors import (
     PAUSED,
     RUNNING,
-    STOPPED,
     StoredConnector,
     WishedState,
     file_name,
@@ -29,8 +28,8 @@ from heliograph.errors import Refused
 from heliograph.model.clusters import Flow
 from heliograph.model.holds import Hold, HoldKind
 
-_OWN = ("name", "connector.class", "source.cluster.alias", "target.cluster.alias")
 Shown = dict[str, Any]
+_STRICT = ("unknown.options", "error")
 
 
 class Connectors:
@@ -42,6 +41,8 @@ class Connectors:
         self._clock = Clock()
         self._seen: tuple[object, ...] = ()
         self._shown: dict[str, Shown] = {}
+        self.unknown_is_fault = False
+        """unknown.options = error, for connectors too."""
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
@@ -52,6 +53,7 @@ class Connectors:
         if not (self._seen and self._seen[0] is settings and self._seen[1] is amended):
             self._seen = (settings, amended)
             self._shown = {**self._of_rest(), **self._of_file(settings)}
+            self.unknown_is_fault = any((one.name, one.value) == _STRICT for one in settings.values)
         return self._shown
 
     def _of_rest(self) -> dict[str, Shown]:
@@ -67,8 +69,15 @@ class Connectors:
             "config": hidden({**one.config, "name": one.name}),
             "state": self._state(one.name, kind, flow.name),
             "trace": self._steering.unfit.get(one.name, ""),
-            "topics": _written(kind, flow.source),
+            "topics": self._written(kind, flow.name),
         }
+
+    def _written(self, kind: ConnectorKind, name: str) -> list[str]:
+        """The topics of a connector that copies none."""
+        flow = next((one for one in self._read().flows if one.flow.name == name), None)
+        if kind is ConnectorKind.SOURCE or flow is None:
+            return []
+        return ["heartbeats"] if kind is ConnectorKind.HEARTBEAT else [flow.naming.checkpoints_topic(flow.flow.source)]
 
     def _of_file(self, settings: Settings) -> dict[str, Shown]:
         rest = {shown["flow"] for shown in self._of_rest().values()}
@@ -106,7 +115,7 @@ class Connectors:
             "config": hidden(config),
             "state": self._state(name, kind, flow.flow.name),
             "trace": "",
-            "topics": _written(kind, flow.flow.source),
+            "topics": self._written(kind, flow.flow.name),
         }
 
     def _state(self, name: str, kind: ConnectorKind, flow: str) -> str:
@@ -138,7 +147,8 @@ class Connectors:
             raise Refused(409, f"Connector {name} already exists")
         self._refuse_filed(name)
         stored = next((one for one in self._steering.amended.connectors if one.name == name), None)
-        whole = _checked(name, restored(config, stored.config if stored is not None else {}))
+        kept = stored.config if stored is not None else {}
+        whole = _checked(name, restored(config, kept), self.unknown_is_fault)
         rows: dict[str, Row | None] = {
             connector_key(name): StoredConnector(name, whole, who, self._clock.now_ms()).as_fields()
         }
@@ -172,7 +182,9 @@ class Connectors:
         self._steering.on_holds()
 
     def _state_rows(self, name: str, kind: ConnectorKind, flow: str, state: str, who: str) -> dict[str, Row | None]:
-        rows: dict[str, Row | None] = {state_key(name): None if state == RUNNING else WishedState(name, state).as_fields()}
+        rows: dict[str, Row | None] = {
+            state_key(name): None if state == RUNNING else WishedState(name, state).as_fields()
+        }
         if kind is ConnectorKind.SOURCE:
             reason = f"connector {name} is {state}"
             hold = Hold(flow, "", -1, HoldKind.PAUSE, reason, who, self._clock.now_ms())
@@ -199,20 +211,16 @@ class Connectors:
     def _refuse_filed(self, name: str) -> None:
         found = self.shown().get(name)
         if found is not None and found["origin"] == "file":
-            raise Refused(409, f"Connector {name} is flow {found['flow']} of the file {self._read().path}: change it there")
+            raise Refused(
+                409, f"Connector {name} is flow {found['flow']} of the file {self._read().path}: change it there"
+            )
 
 
 def _flow_in(config: Mapping[str, str]) -> str:
     return Flow(config["source.cluster.alias"], config.get("target.cluster.alias", "target")).name
 
 
-def _written(kind: ConnectorKind, source: str) -> list[str]:
-    if kind is ConnectorKind.HEARTBEAT:
-        return ["heartbeats"]
-    return [f"{source}.checkpoints.internal"] if kind is ConnectorKind.CHECKPOINT else []
-
-
-def _checked(name: str, config: Mapping[str, str]) -> dict[str, str]:
+def _checked(name: str, config: Mapping[str, str], unknown_is_fault: bool) -> dict[str, str]:
     """Connect's own order of complaints: the name, the class, then all fields."""
     given = config.get("name", name)
     if given != name:
@@ -223,7 +231,7 @@ def _checked(name: str, config: Mapping[str, str]) -> dict[str, str]:
         fields = ", ".join(f"{field}={value}" for field, value in hidden({**config, "name": name}).items())
         raise Refused(400, f"Connector config {{{fields}}} contains no connector type")
     try:
-        return dict(read_connector(name, config).config)
+        return dict(read_connector(name, config, unknown_is_fault).config)
     except FaultyConnector as error:
         alone = [fault.field for fault in error.faults] == ["connector.class"]
         raise Refused(400, str(error) if alone else error.message) from error

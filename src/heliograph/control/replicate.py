@@ -122,6 +122,15 @@ class Replicator:
     def watches(self) -> list[FlowWatch]:
         return self._flows.watches
 
+    @property
+    def read(self) -> Settings:
+        """The settings that count now: the file with what was changed over it."""
+        return self._reloader.read
+
+    def carries(self, flow: str) -> bool:
+        """Whether a task has a lane of this flow."""
+        return self._conductor is not None and self._conductor.carries(flow)
+
     def about(self) -> dict[str, Any]:
         """The run itself, for whoever looks at it."""
         return {

@@ -7,12 +7,22 @@ lost; what cannot be written down is not done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.overlay import OptionChange, TopicChange
-from heliograph.control.amendments import Amendments, amendments, hold_key, load_amended, option_key, topic_key
+from heliograph.control.amendments import (
+    Amendments,
+    amendments,
+    connector_key,
+    hold_key,
+    load_amended,
+    option_key,
+    topic_key,
+)
 from heliograph.control.clock import Clock
 from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.state_topic import Row, StateTopic
@@ -37,6 +47,8 @@ class Steering:
         self._lock = asyncio.Lock()
         self._doing = ""
         self.amended = Amendments()
+        self.unfit: Mapping[str, str] = {}
+        """Connectors that do not fit the file as it is, with the reason."""
         self.is_known = state is None
         """Whether the topic that keeps changes was read."""
         self.watches: Sequence[FlowWatch] = ()
@@ -54,7 +66,14 @@ class Steering:
 
     async def settings(self) -> Settings:
         """The file as it is now with what was changed over it."""
-        return await asyncio.to_thread(load_amended, self._path, self.amended)
+        found = await asyncio.to_thread(load_amended, self._path, self.amended)
+        self.unfit = found.unfit
+        return found
+
+    @property
+    def cluster_id(self) -> str:
+        """Of the cluster that keeps changes; empty until it was reached."""
+        return self._state.cluster_id if self._state is not None else ""
 
     def close(self) -> None:
         if self._state is not None:
@@ -101,7 +120,7 @@ class Steering:
         wider = [hold for hold in self.amended.holds if asked.is_within(hold) and hold.subject != asked.subject]
         if wider and not within:
             raise Refused(409, f"{wider[0].subject} is held as a whole ({wider[0].sentence}): resume that")
-        await self._change(f"resume {asked.subject}", {hold_key(hold): None for hold in within})
+        await self.change(f"resume {asked.subject}", {hold_key(hold): None for hold in within})
         self.on_holds()
         return {"resumed": [hold.subject for hold in within]}
 
@@ -109,7 +128,7 @@ class Steering:
         self._lanes(flow, topic, -1)
         name = f"{flow}.topic.{topic}.{_LIMIT}" if topic else f"{flow}.{_LIMIT}"
         change = OptionChange(name, str(limit), reason, who, self._clock.now_ms())
-        await self._change(f"throttle {flow}", {option_key(name): change.as_fields()}, settings=True)
+        await self.change(f"throttle {flow}", {option_key(name): change.as_fields()}, settings=True)
         return change.as_fields()
 
     async def add_topic(self, flow: str, topic: str, reason: str, who: str) -> dict[str, Any]:
@@ -124,13 +143,13 @@ class Steering:
         return await self._topic(TopicChange(flow, topic, False, reason, who, self._clock.now_ms()))
 
     async def reload(self) -> dict[str, Any]:
-        await self._change("reload", {}, settings=True)
+        await self.change("reload", {}, settings=True)
         return {"reloaded": True}
 
     # -- how a change is made ---------------------------------------------------------------------------------------
 
     async def _hold(self, hold: Hold) -> dict[str, Any]:
-        await self._change(f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()})
+        await self.change(f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()})
         self.on_holds()
         return hold.as_fields()
 
@@ -142,7 +161,7 @@ class Steering:
             rows = {key: None}
         elif not await self._is_as_wished(change, rows):
             raise Refused(409, f"{change.flow}: {change.topic} stays {'out' if change.chosen else 'in'}: {_ADVICE}")
-        await self._change(f"topics of {change.flow}", rows, settings=True)
+        await self.change(f"topics of {change.flow}", rows, settings=True)
         return change.as_fields()
 
     async def _is_as_wished(self, change: TopicChange, rows: Mapping[str, Row | None]) -> bool:
@@ -151,22 +170,24 @@ class Steering:
         return wanted is not None and _takes(wanted, change.topic) is change.chosen
 
     async def _loaded(self, rows: Mapping[str, Row | None]) -> Settings:
+        """With these rows; Refused where they, or anything because of them, would not fit."""
         try:
-            return await asyncio.to_thread(load_amended, self._path, amendments(self._with(rows)))
+            found = await asyncio.to_thread(load_amended, self._path, amendments(self._with(rows)))
         except ConfigError as error:
             raise Refused(400, "; ".join(error.faults)) from error
         except HeliographError as error:
             raise Refused(409, str(error)) from error
+        unfit = [why for name, why in found.unfit.items() if name not in self.unfit or connector_key(name) in rows]
+        if unfit:
+            raise Refused(400, "; ".join(unfit))
+        return found
 
     def _with(self, rows: Mapping[str, Row | None]) -> dict[str, Row]:
         return {key: row for key, row in {**self.amended.rows, **rows}.items() if row is not None}
 
-    async def _change(self, what: str, rows: Mapping[str, Row | None], settings: bool = False) -> None:
+    async def change(self, what: str, rows: Mapping[str, Row | None], settings: bool = False) -> None:
         """Checked, written down, then done; what cannot be done is taken back."""
-        if self._lock.locked():
-            raise Refused(409, f"another change is being made ({self._doing}): try again")
-        async with self._lock:
-            self._doing = what
+        async with self.alone(what):
             wanted = await self._loaded(rows) if settings else None
             before = {key: self.amended.rows.get(key) for key in rows}
             await self._write(rows)
@@ -176,6 +197,27 @@ class Steering:
                 except (HeliographError, TimeoutError) as error:
                     await self._write(before)
                     raise Refused(409, str(error) or "a cluster did not answer in time") from error
+                self.unfit = wanted.unfit
+
+    @contextlib.asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """While nobody else changes anything; Refused if somebody does."""
+        if self._lock.locked():
+            raise Refused(409, f"another change is being made ({self._doing}): try again")
+        async with self._lock:
+            self._doing = what
+            yield
+
+    async def restart(self, flow: str) -> None:
+        """It ends, drained, and begins anew, as at a start; the others notice nothing."""
+        async with self.alone(f"restart of {flow}"):
+            wanted = await self._loaded({})
+            others = tuple(one for one in wanted.flows if one.flow.name != flow)
+            try:
+                await self.apply(replace(wanted, flows=others))
+                await self.apply(wanted)
+            except (HeliographError, TimeoutError) as error:
+                raise Refused(409, str(error) or "a cluster did not answer in time") from error
 
     async def _write(self, rows: Mapping[str, Row | None]) -> None:
         if rows:

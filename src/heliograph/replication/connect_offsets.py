@@ -73,7 +73,9 @@ def _begin(row: Mapping[str, Any], lane: LaneId, span: Span) -> int | None:
     if number < 0:
         raise BadOffset(f"{of}, which cannot be negative")
     if number + 1 > span.end:
-        raise BadOffset(f"{of}: {lane.topic}-{lane.partition} ends at {span.end}, so that its last record is {span.end - 1}")
+        raise BadOffset(
+            f"{of}: {lane.topic}-{lane.partition} ends at {span.end}, so that its last record is {span.end - 1}"
+        )
     return max(number + 1, span.start)
 
 

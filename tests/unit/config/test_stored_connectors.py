@@ -64,7 +64,7 @@ def test_one_that_does_not_fit_stops_no_other() -> None:
         stored("good"),
         stored("filed", "C"),
         stored("broken", "D", offset_lag_max="x"),
-        stored("lost", "E", **{"offset_lag_max": "${env:NOWHERE}"}),
+        stored("lost", "E", offset_lag_max="${env:NOWHERE}"),
         stored("other", "F"),
     ]
     found = fitted(rows, load(FILE, "f"), frozenset(), loader())

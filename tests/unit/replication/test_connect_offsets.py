@@ -43,7 +43,10 @@ def test_a_lane_begins_behind_the_record_and_never_before_the_source_does() -> N
         (row({"offset": "x"}), "invalid value x for the 'offset' key, which must be an integer"),
         (row({"offset": True}), "must be an integer"),
         (row({"offset": 1.5}), "invalid value 1.5 for the 'offset' key, which must be an integer"),
-        (row({"position": 1}), "{position=1} for source partition {cluster=A, partition=0, topic=t} is missing the 'offset'"),
+        (
+            row({"position": 1}),
+            "{position=1} for source partition {cluster=A, partition=0, topic=t} is missing the 'offset'",
+        ),
         (row({"offset": 50}), "t-0 ends at 50, so that its last record is 49"),
         (row(None, partition=-1), "invalid value -1 for the 'partition' key, which cannot be negative"),
         (row(None, partition="x"), "invalid value x for the 'partition' key, which must be an integer"),
@@ -51,7 +54,10 @@ def test_a_lane_begins_behind_the_record_and_never_before_the_source_does() -> N
         (row(None, partition=2), "is none that this connector copies"),
         (row(None, topic="zz"), "is none that this connector copies"),
         (row(None, cluster="Z"), "invalid value Z for the 'cluster' key, which must be A, the connector's source"),
-        ({"partition": {"cluster": "A", "topic": "t"}, "offset": None}, "is missing the 'partition' key, which is required"),
+        (
+            {"partition": {"cluster": "A", "topic": "t"}, "offset": None},
+            "is missing the 'partition' key, which is required",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_connects_words(wrong: dict[str, Any], words: str) -> None:
