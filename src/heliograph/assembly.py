@@ -12,6 +12,7 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.control import connector_desk
 from heliograph.control.desk import Desk
 from heliograph.control.replicate import Replicator
+from heliograph.control.steering import Change
 from heliograph.control.views import Views
 from heliograph.errors import Refused
 from heliograph.operations.group_states import group_states
@@ -21,6 +22,7 @@ from heliograph.operations.translate import FlowTranslator
 
 Args = Mapping[str, Any]
 _SUBJECT = ("flow", "topic", "partition", "reason", "who")
+_TOPIC = ("flow", "topic", "reason", "who")
 
 
 def desk_for(replicator: Replicator) -> Desk:
@@ -48,24 +50,22 @@ class _Changes:
 
     def register(self, desk: Desk) -> None:
         steering = self._steering
-        for verb in ("pause", "resume", "drain"):
-            desk.answer(verb, partial(_held, getattr(steering, verb)))
-        desk.answer("throttle", self._throttle)
-        desk.answer("add-topic", lambda args: steering.add_topic(*_topic(args)))
-        desk.answer("remove-topic", lambda args: steering.remove_topic(*_topic(args)))
-        desk.answer("reload", lambda _: steering.reload())
+        changes: dict[str, tuple[Callable[..., Awaitable[Change]], tuple[str, ...]]] = {
+            "pause": (steering.pause, _SUBJECT),
+            "resume": (steering.resume, _SUBJECT),
+            "drain": (steering.drain, _SUBJECT),
+            "throttle": (steering.throttle, ("flow", "topic", "bytes_per_second", "reason", "who")),
+            "add-topic": (steering.add_topic, _TOPIC),
+            "remove-topic": (steering.remove_topic, _TOPIC),
+            "reload": (steering.reload, ()),
+        }
+        for verb, (change, names) in changes.items():
+            desk.answer(verb, partial(self._made, change, names))
 
-    async def _throttle(self, args: Args) -> dict[str, Any]:
-        limit = int(args["bytes_per_second"])
-        return await self._steering.throttle(args["flow"], args["topic"], limit, args["reason"], args["who"])
-
-
-async def _held(change: Callable[..., Awaitable[dict[str, Any]]], args: Args) -> dict[str, Any]:
-    return await change(*(args[name] for name in _SUBJECT))
-
-
-def _topic(args: Args) -> list[Any]:
-    return [args[name] for name in ("flow", "topic", "reason", "who")]
+    async def _made(
+        self, change: Callable[..., Awaitable[Change]], names: tuple[str, ...], args: Args
+    ) -> Mapping[str, Any]:
+        return await self._steering.make(await change(*(args[name] for name in names)), bool(args.get("dry_run")))
 
 
 class _Questions:

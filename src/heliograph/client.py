@@ -6,10 +6,11 @@ What Java's MirrorClient and RemoteClusterUtils answer, and exact translation. P
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load_file
@@ -72,10 +73,26 @@ class MirrorClient:
 
     # -- where groups go on -------------------------------------------------------------------------------------------
 
-    def remote_consumer_offsets(self, group: str, alias: str) -> dict[Partition, RemoteOffset]:
-        """By remote topic and partition, what the newest checkpoints of cluster `alias` say; empty without a checkpoint."""
+    @overload
+    def remote_consumer_offsets(self, group: str, alias: str) -> dict[Partition, RemoteOffset]: ...
+
+    @overload
+    def remote_consumer_offsets(
+        self, group: re.Pattern[str], alias: str
+    ) -> dict[str, dict[Partition, RemoteOffset]]: ...
+
+    def remote_consumer_offsets(
+        self, group: str | re.Pattern[str], alias: str
+    ) -> dict[Partition, RemoteOffset] | dict[str, dict[Partition, RemoteOffset]]:
+        """By remote topic and partition, what the newest checkpoints of cluster `alias` say; empty without a checkpoint.
+
+        A compiled expression stands for all groups whose whole name matches; the answer is then by group.
+        """
         flow = self._flow(alias)
-        return asyncio.run(_checkpoints(flow, checkpoints_topic(flow), group))
+        found = asyncio.run(_checkpoints(flow, checkpoints_topic(flow)))
+        if isinstance(group, str):
+            return found.get(group, {})
+        return {name: offsets for name, offsets in found.items() if group.fullmatch(name)}
 
     def translate(self, alias: str, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translated:
         """An offset of cluster `alias` to the offset of its copy here, exactly; `reverse`: from here to there."""
@@ -115,18 +132,19 @@ class MirrorClient:
         return set().union(*(choose(topics, policy) for policy in self._policies()))
 
 
-async def _checkpoints(flow: FlowSettings, topic: str, group: str) -> dict[Partition, RemoteOffset]:
+async def _checkpoints(flow: FlowSettings, topic: str) -> dict[str, dict[Partition, RemoteOffset]]:
+    """By group; of one partition the newest record counts."""
     client = ClusterClient(flow.target)
     try:
         records = (await read_topic(client, topic) or {}).get(0, [])
     finally:
         client.close()
-    found: dict[Partition, RemoteOffset] = {}
+    found: dict[str, dict[Partition, RemoteOffset]] = {}
     for record in records:
         try:
             checkpoint = decode_checkpoint(record.key, record.value)
         except HeliographError:
             continue  # MirrorMaker 2 passes over what it cannot read, too
-        if checkpoint.group == group:
-            found[checkpoint.topic, checkpoint.partition] = RemoteOffset(checkpoint.downstream, checkpoint.metadata)
+        offsets = found.setdefault(checkpoint.group, {})
+        offsets[checkpoint.topic, checkpoint.partition] = RemoteOffset(checkpoint.downstream, checkpoint.metadata)
     return found

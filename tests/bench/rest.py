@@ -7,6 +7,7 @@ then CPU and memory of the mirror while nothing happens but its jobs, and how lo
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,8 +16,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic, OffsetSpec
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.settings import Jvm
@@ -32,6 +40,7 @@ TOPICS_OF_A_GROUP = 2
 _AT_ONCE = 100
 _SETTLE_SECONDS = 50.0
 _COPY_SECONDS = 600.0
+_ASK_SECONDS = 5.0
 _PATIENCE_SECONDS = 120.0
 """A broker that has just made thousands of partitions takes its time for the first group."""
 
@@ -122,19 +131,44 @@ def _fill(bootstrap: str, names: list[str], groups: int) -> None:
         made = client.create_topics([NewTopic(name, PARTITIONS, 1) for name in names[first : first + _AT_ONCE]])
         for future in made.values():
             future.result(ANSWER_SECONDS)
-    writer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50})
-    for name in names:
-        for partition in range(PARTITIONS):
-            writer.produce(name, b"value", b"key", partition)
-        writer.poll(0)
-    if writer.flush(120):
-        raise SetupError("not every record was written")
+    _write(bootstrap, {(name, partition) for name in names for partition in range(PARTITIONS)})
     for number in range(groups):
         read = [names[(number * TOPICS_OF_A_GROUP + place) % len(names)] for place in range(TOPICS_OF_A_GROUP)]
         offsets = [TopicPartition(name, partition, 1) for name in read for partition in range(PARTITIONS)]
-        wanted = ConsumerGroupTopicPartitions(f"group-{number:04d}", offsets)
-        for future in client.alter_consumer_group_offsets([wanted], request_timeout=_PATIENCE_SECONDS).values():
+        _commit(client, ConsumerGroupTopicPartitions(f"group-{number:04d}", offsets))
+
+
+def _write(bootstrap: str, wanted: set[tuple[str, int]]) -> None:
+    """A record into each partition. What is refused is tried again: the broker may not know yet what it has just made."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    writer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50})
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            wanted.discard((message.topic(), message.partition()))
+
+    while wanted:
+        if time.monotonic() > deadline:
+            raise SetupError(f"{len(wanted)} records were not written")
+        for name, partition in sorted(wanted):
+            with contextlib.suppress(KafkaException):
+                writer.produce(name, b"value", b"key", partition, on_delivery=delivered)
+            writer.poll(0)
+        writer.flush(_PATIENCE_SECONDS)
+        time.sleep(1)
+
+
+def _commit(client: AdminClient, wanted: ConsumerGroupTopicPartitions) -> None:
+    """The first group makes its broker create the topic of offsets; until then librdkafka asks three times and then no more."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        (future,) = client.alter_consumer_group_offsets([wanted], request_timeout=_ASK_SECONDS).values()
+        try:
             future.result(_PATIENCE_SECONDS)
+            return
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
 
 
 def _wait_for_copies(bootstrap: str, names: list[str], mirror: Heliograph) -> None:

@@ -154,8 +154,8 @@ def test_the_full_scope_takes_prefixes_and_groups_and_removes_only_what_it_set(
     assert job.events == []
 
 
-def test_a_missing_permission_is_named_and_no_authorizer_is_said_once(
-    two_clusters: TwoClusters, unique: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_missing_permission_is_named_and_once_it_is_granted_acls_are_copied(
+    two_clusters: TwoClusters, unique: str, tmp_path: Path
 ) -> None:
     here, there = two_clusters.a.bootstrap, two_clusters.b.bootstrap
     source, target = f"{unique}s", f"{unique}t"
@@ -180,12 +180,23 @@ def test_a_missing_permission_is_named_and_no_authorizer_is_said_once(
         assert job.turn()
         wait_until(lambda: copied in acls(there, unique), "the ACL is copied")
 
-    with (
-        EmbeddedCluster("plain", tmp_path / "plain") as plain,
-        syncing(tmp_path, {source: here, "plain": plain.bootstrap}, unique) as job,
-        caplog.at_level(logging.INFO, "heliograph"),
-    ):
-        assert job.turn(turns=3)
-    assert job.events == []
+
+def test_no_authorizer_on_either_side_is_said_once_and_nothing_is_written(
+    two_clusters: TwoClusters, unique: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guarded = two_clusters.a.bootstrap
+    create_topic(guarded, unique)
+    add(guarded, ("topic", unique, "LITERAL", "User:bob", "READ", "ALLOW"))
+    before = acls(guarded, unique)
+    with EmbeddedCluster("plain", tmp_path / "plain") as plain, caplog.at_level(logging.INFO, "heliograph"):
+        create_topic(plain.bootstrap, f"{unique}-p")
+        outward = {unique: guarded, "plain": plain.bootstrap}
+        homeward = {"plain": plain.bootstrap, unique: guarded}
+        for clusters, topic in ((outward, unique), (homeward, f"{unique}-p")):
+            with syncing(tmp_path, clusters, topic) as job:
+                assert job.turn(turns=3)
+            assert job.events == []
     said = [record.getMessage() for record in caplog.records if "authorizer" in record.getMessage()]
-    assert said == [f"{source}->plain: cluster plain has no authorizer: no ACLs are copied"]
+    none = "cluster plain has no authorizer: no ACLs are copied"
+    assert said == [f"{unique}->plain: {none}", f"plain->{unique}: {none}"]
+    assert acls(guarded, unique) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from heliograph.client import MirrorClient, RemoteOffset
-from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.group_positions import GroupPositions
 from heliograph.embedded.jars import ensure_kafka_jars
@@ -22,77 +22,28 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.events import EventKind
 from tests.integration.protocol.harness import Mirror, Opened, carry
 from tests.support.clusters import TwoClusters
-from tests.support.groups import Turns, commit
+from tests.support.groups import Turns, checkpoint_job, checkpoints, commit
 from tests.support.guarded import Grant, GuardedCluster
-from tests.support.reading import committed_values, messages
+from tests.support.reading import committed_values
+from tests.support.remote_cluster_utils import translate_offsets
 from tests.support.topics import ANSWER_SECONDS, admin, create_topic, ends, partition_count
 from tests.support.writers import Sample, samples, write, write_transactions
 
 _ONE_BROKER = {"checkpoints.topic.replication.factor": "1"}
-_TRANSLATE = """
-import java.time.Duration;
-import java.util.Map;
-import org.apache.kafka.connect.mirror.RemoteClusterUtils;
-
-public class Translate {
-    public static void main(String[] arguments) throws Exception {
-        Map<String, Object> cluster = Map.of("bootstrap.servers", arguments[0]);
-        RemoteClusterUtils.translateOffsets(cluster, arguments[1], arguments[2], Duration.ofSeconds(30))
-            .forEach((place, at) -> System.out.println(place + " " + at.offset() + " " + at.metadata()));
-    }
-}
-"""
-
-
-def java(*arguments: str) -> str:
-    command = Jvm(heap="128m").command(find_java(), ensure_kafka_jars(), arguments[0], *arguments[1:])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def translated_by_java(bootstrap: str, alias: str, group: str, directory: Path) -> set[str]:
-    """What an application in Java that fails over is told."""
-    source = directory / "Translate.java"
-    source.write_text(_TRANSLATE)
-    return set(java(str(source), bootstrap, alias, group).replace("\0", "").splitlines())
 
 
 def printed_by_formatter(bootstrap: str, topic: str, count: int) -> list[str]:
     """Records through kafka-console-consumer and MirrorMaker 2's formatter."""
-    said = java(
+    command = Jvm(heap="128m").command(
+        find_java(),
+        ensure_kafka_jars(),
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", "--max-messages", str(count)),
         *("--timeout-ms", "30000"),
         *("--formatter", "org.apache.kafka.connect.mirror.formatters.CheckpointFormatter"),
     )
-    return [line for line in said.replace("\0", "").splitlines() if line.startswith("Checkpoint")]
-
-
-def written(bootstrap: str, topic: str) -> list[tuple[str, str, int, int, int, str]]:
-    """All checkpoints of a topic, taken apart by hand: group, topic, partition, upstream, downstream, metadata."""
-    found = []
-    for message in messages(bootstrap, topic):
-        group, rest = _string(message.key())
-        remote, rest = _string(rest)
-        (partition,) = struct.unpack(">i", rest)
-        version, upstream, downstream = struct.unpack_from(">hqq", message.value())
-        metadata, rest = _string(message.value()[18:])
-        assert (version, rest) == (0, b"")
-        # confluent-kafka, which commits in these tests, adds the NUL of a string in C.
-        found.append((group, remote, partition, upstream, downstream, metadata.rstrip("\0")))
-    return found
-
-
-def _string(data: bytes) -> tuple[str, bytes]:
-    (length,) = struct.unpack_from(">h", data)
-    return data[2 : 2 + length].decode(), data[2 + length :]
-
-
-def make(turns: Turns, warm: Warm) -> CheckpointJob:
-    settings = turns.plan.settings
-    positions = GroupPositions(settings, lambda: turns.plan, warm, Clock())
-    return CheckpointJob(settings, positions, warm, Clock(), turns.events.append)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return [line for line in done.stdout.replace("\0", "").splitlines() if line.startswith("Checkpoint")]
 
 
 def mirrored(clusters: TwoClusters, name: str) -> tuple[Mirror, str]:
@@ -114,7 +65,7 @@ def test_checkpoints_are_exact_and_mirrormaker_2s_client_its_formatter_and_ours_
     commit(mirror.source, f"{unique}-g", {(unique, 0): middle, (unique, 1): end}, "noted")
     commit(mirror.source, f"{unique}-h", {(unique, 1): 7})
     commit(mirror.source, f"connect-{unique}", {(unique, 1): 7})
-    turns = Turns(opened.plan, make)
+    turns = Turns(opened.plan, checkpoint_job)
     assert [line.partition(" (")[0].partition(":")[0] for line in turns.pending()] == [
         f"topic {topic}",
         f"group {unique}-g",
@@ -125,14 +76,14 @@ def test_checkpoints_are_exact_and_mirrormaker_2s_client_its_formatter_and_ours_
     assert turns.pending() == []
     assert turns.turn() and turns.events == []
 
-    found = {(row[0], row[2]): row for row in written(mirror.target, topic)}
-    downstream = found[f"{unique}-g", 0][4]
+    found = {(row.group, row.partition): row for row in checkpoints(mirror.target, topic)}
+    downstream = found[f"{unique}-g", 0].downstream
     assert set(found.values()) == {
         (f"{unique}-g", mirror.remote, 0, middle, downstream, "noted"),
         (f"{unique}-g", mirror.remote, 1, end, end, "noted"),
         (f"{unique}-h", mirror.remote, 1, 7, 7, ""),
     }
-    assert len(written(mirror.target, topic)) == 3, "nobody moved: nothing more was written"
+    assert len(checkpoints(mirror.target, topic)) == 3, "nobody moved: nothing more was written"
     ours = committed_values(mirror.target, mirror.remote, downstream)
     assert ours and ours == committed_values(mirror.source, unique, middle), "neither lost nor repeated"
     resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -141,20 +92,24 @@ def test_checkpoints_are_exact_and_mirrormaker_2s_client_its_formatter_and_ours_
     assert partition_count(mirror.target, topic) == 1
     del client
 
-    assert translated_by_java(mirror.target, f"{unique}s", f"{unique}-g", tmp_path) == {
-        f"{mirror.remote}-0 {downstream} noted",
-        f"{mirror.remote}-1 {end} noted",
-    }
+    one, by_name = f"{unique}-g", f"{unique}-.|connect-.*"
+    asked, matched = translate_offsets(tmp_path, mirror.target, f"{unique}s", [one, "nobody"], by_name)
+    assert asked == {(one, mirror.remote, 0): (downstream, "noted"), (one, mirror.remote, 1): (end, "noted")}
+    assert matched == asked | {(f"{unique}-h", mirror.remote, 1): (7, "")}
     assert (
         f"Checkpoint{{consumerGroupId={unique}-h, topicPartition={mirror.remote}-1, upstreamOffset=7, "
         "downstreamOffset=7, metadata=}" in printed_by_formatter(mirror.target, topic, 3)
     )
     file = tmp_path / "mm2.properties"
     file.write_text(mirror.lines())
-    assert MirrorClient(file, f"{unique}t").remote_consumer_offsets(f"{unique}-g", f"{unique}s") == {
+    asking = MirrorClient(file, f"{unique}t")
+    told = asking.remote_consumer_offsets(one, f"{unique}s")
+    assert told == {
         (mirror.remote, 0): RemoteOffset(downstream, "noted\0"),
         (mirror.remote, 1): RemoteOffset(end, "noted\0"),
     }
+    all_of_them = {one: told, f"{unique}-h": {(mirror.remote, 1): RemoteOffset(7, "\0")}}
+    assert asking.remote_consumer_offsets(re.compile(by_name), f"{unique}s") == all_of_them
 
 
 def test_checkpoints_follow_the_group_and_the_copy_and_never_go_back_by_a_restart(
@@ -164,10 +119,10 @@ def test_checkpoints_follow_the_group_and_the_copy_and_never_go_back_by_a_restar
     group = f"{unique}-g"
     mirror.make_topic()
     write(mirror.source, unique, samples(100))
-    turns = Turns(carried(mirror).plan, make)
+    turns = Turns(carried(mirror).plan, checkpoint_job)
 
     def at() -> list[tuple[int, int]]:
-        return [row[3:5] for row in written(mirror.target, topic)]
+        return [row[3:5] for row in checkpoints(mirror.target, topic)]
 
     commit(mirror.source, group, {(unique, 0): 40})
     assert turns.turn() and at() == [(40, 40)]
@@ -194,6 +149,34 @@ def test_checkpoints_follow_the_group_and_the_copy_and_never_go_back_by_a_restar
     assert turns.turn() and at()[4:] == [(195, 195)]
     commit(mirror.source, group, {(unique, 0): 10})
     assert turns.turn() and at()[5:] == [(10, 10)], "the group itself went back"
+    assert turns.events == []
+
+
+def test_before_a_lane_is_opened_there_is_no_checkpoint_and_then_none_beyond_the_copy(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    group = f"{unique}-g"
+    mirror.make_topic(partitions=2)
+    write(mirror.source, unique, samples(20))
+    commit(mirror.source, group, {(unique, 0): 12, (unique, 1): 0})
+    planner = mirror.planner()
+    try:
+        turns = Turns(planner.apply(planner.discover()), checkpoint_job)
+    finally:
+        planner.close()
+    assert turns.turn(), turns.events
+    assert ends(mirror.target, mirror.remote) == {0: 0, 1: 0}
+    assert checkpoints(mirror.target, topic) == [], "nothing of these partitions was ever copied"
+
+    def newest() -> dict[int, tuple[int, int]]:
+        return {row.partition: (row.upstream, row.downstream) for row in checkpoints(mirror.target, topic)}
+
+    opened = mirror.open()
+    turns.plan = opened.plan
+    assert turns.turn() and newest() == {0: (0, 0), 1: (0, 0)}, "the copy is empty, and the group begins with it"
+    carry(opened)
+    assert turns.turn() and newest() == {0: (12, 12), 1: (0, 0)}
     assert turns.events == []
 
 
@@ -275,7 +258,7 @@ def test_malformed_records_are_passed_over_counted_and_told(two_clusters: TwoClu
     create_topic(mirror.target, topic, config={"cleanup.policy": "compact"})
     strange = [Sample(b"strange", b"key"), Sample(None, b"\x00\x01g\x00\x01t\x00\x00\x00\x00"), Sample(b"", b"")]
     write(mirror.target, topic, strange)
-    turns = Turns(carried(mirror).plan, make)
+    turns = Turns(carried(mirror).plan, checkpoint_job)
     commit(mirror.source, f"{unique}-g", {(unique, 0): 5})
     assert turns.turn()
     (event,) = turns.events
@@ -305,7 +288,7 @@ def test_missing_permissions_are_named_and_the_rest_goes_on(kafka_jars: Path, un
         there.grant(Grant("transactional id", "heliograph.", "WRITE", prefixed=True))
         there.grant(Grant("cluster", "kafka-cluster", "DESCRIBE_CONFIGS"))
         there.grant(Grant("group", "by-hand", "READ"))  # for the test's own reader
-        turns = Turns(carried(mirror).plan, make)
+        turns = Turns(carried(mirror).plan, checkpoint_job)
         for group in ("seen", "hidden"):
             here.commit(f"{unique}-{group}", unique, 0, 5)
         for operation in ("DESCRIBE", "CREATE", "WRITE", "", "READ", ""):
@@ -319,7 +302,7 @@ def test_missing_permissions_are_named_and_the_rest_goes_on(kafka_jars: Path, un
         assert f"this needs DESCRIBE on the group {unique}-hidden of cluster {unique}s" in hidden
         assert f"this needs READ on the topic {topic} of cluster {unique}t" in read
         assert hidden_still == hidden
-        assert [row[:5] for row in written(there.bootstrap, topic)] == [(f"{unique}-seen", mirror.remote, 0, 5, 5)]
+        assert [row[:5] for row in checkpoints(there.bootstrap, topic)] == [(f"{unique}-seen", mirror.remote, 0, 5, 5)]
         here.grant(Grant("group", f"{unique}-hidden", "DESCRIBE"))
         assert turns.turn() and turns.pending() == []
     finally:

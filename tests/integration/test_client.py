@@ -47,15 +47,23 @@ def test_the_example_of_the_page_runs_and_prints_what_it_says(
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     named = example.replace('"A"', f'"{alias}"').replace('"B"', f'"{here}"').replace('"orders"', f'"{mirror.topic}"')
     exec(compile(named, str(PAGE), "exec"), {})  # noqa: S102  what the page tells people to run
-    clusters, hops, _, checkpoint_topics, remote, by_checkpoint, exact, of_group = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr().out.splitlines()
+    clusters, hops, _, checkpoint_topics, remote, by_checkpoint, matching, exact, of_group = said
     assert alias in clusters and hops == "1"
     assert f"{alias}.checkpoints.internal" in checkpoint_topics
     assert mirror.remote in remote and f"{alias}.heartbeats" in remote
     assert by_checkpoint == f"{mirror.remote} 0 20 new"
+    assert matching == "['billing']"
     assert exact == "12 Exact(offset=12, is_record=True)"
     assert of_group == f"{mirror.remote} 0 25"
     client = MirrorClient("mm2.properties", here)
     assert client.remote_consumer_offsets("others", alias) == {(mirror.remote, 0): RemoteOffset(30, "")}
     assert client.remote_consumer_offsets("nobody", alias) == {}
+    newest = {
+        "billing": {(mirror.remote, 0): RemoteOffset(20, "new")},
+        "others": {(mirror.remote, 0): RemoteOffset(30, "")},
+    }
+    assert client.remote_consumer_offsets(re.compile("billing|other."), alias) == newest
+    assert client.remote_consumer_offsets(re.compile("other|illing"), alias) == {}, "a whole name must match"
     assert client.replication_hops("nobody") == -1
     assert client.translate(alias, mirror.remote, 0, 7, reverse=True).position == 7

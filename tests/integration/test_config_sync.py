@@ -21,7 +21,7 @@ from heliograph.model.events import Event
 from tests.support.clusters import TwoClusters
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirror import command, flow_file, run_to_the_end
-from tests.support.topics import ANSWER_SECONDS, admin, create_topic, topic_names
+from tests.support.topics import ANSWER_SECONDS, admin, create_topic, overrides, topic_names
 
 
 def change(bootstrap: str, topic: str, **configs: str | None) -> None:
@@ -37,13 +37,6 @@ def change(bootstrap: str, topic: str, **configs: str | None) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
-
-
-def overrides(bootstrap: str, topic: str) -> dict[str, str]:
-    client = admin(bootstrap)
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    found = client.describe_configs([resource])[resource].result(ANSWER_SECONDS)
-    return {entry.name: entry.value for entry in found.values() if entry.source == 1}
 
 
 @dataclass
@@ -133,6 +126,28 @@ def test_configs_follow_the_source_and_what_only_the_remote_topic_has_stays(
         change(there, remote, segment_bytes="4000000")
         assert job.turn() and job.pending() == []
         assert overrides(there, remote)["segment.bytes"] == "4000000", "somebody else set it since"
+    assert job.events == []
+
+
+def test_defaults_of_the_source_count_where_they_are_asked_for(
+    two_clusters: TwoClusters, unique: str, tmp_path: Path
+) -> None:
+    here, there = two_clusters.a.bootstrap, two_clusters.b.bootstrap
+    source = f"{unique}s"
+    remote = f"{source}.{unique}"
+    create_topic(here, unique, config={"retention.ms": "1000000"})
+    more = {f"{source}->B.use.defaults.from": "source", "config.properties.exclude": "delete\\\\.retention\\\\..*"}
+    file = flow_file(tmp_path / "mm2.properties", {source: here, "B": there}, {f"{source}->B": unique}, more)
+    with syncing(file) as job:
+        assert job.turn() and job.pending() == []
+        change(there, remote, retention_bytes="1000", delete_retention_ms="2000")
+        assert job.pending() == [f"topic {remote}: set retention.bytes=-1"]
+        assert job.turn() and job.pending() == []
+        assert overrides(there, remote)["retention.bytes"] == "-1"
+        assert overrides(there, remote)["delete.retention.ms"] == "2000", "it is excluded"
+        change(here, unique, retention_ms=None)
+        assert job.turn() and job.pending() == []
+        assert overrides(there, remote)["retention.ms"] == "604800000", "the source's default"
     assert job.events == []
 
 

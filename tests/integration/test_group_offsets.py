@@ -12,25 +12,16 @@ import pytest
 from confluent_kafka import AcknowledgeType, Consumer, ShareConsumer
 
 from heliograph.cli.main import main
-from heliograph.control.clock import Clock
-from heliograph.control.group_offsets import GroupOffsetsJob
-from heliograph.control.group_positions import GroupPositions
 from heliograph.kafka.consumer_groups import Committed
 from heliograph.kafka.share_groups import ShareGroups
-from heliograph.kafka.slot import Warm
 from tests.integration.protocol.harness import Mirror, Opened, carry, with_client
 from tests.support.clusters import TwoClusters
-from tests.support.groups import Partition, Turns, commit, committed
+from tests.support.groups import Partition, Turns, commit, committed, group_offsets_job
 from tests.support.guarded import Grant, GuardedCluster
-from tests.support.topics import delete_records, ends
+from tests.support.topics import create_topic, delete_records, ends, topic_names
 from tests.support.writers import Sample, samples, write, write_transactions
 
 PROTOCOLS = ("classic", "consumer")
-
-
-def make(turns: Turns, warm: Warm) -> GroupOffsetsJob:
-    settings = turns.plan.settings
-    return GroupOffsetsJob(settings, GroupPositions(settings, lambda: turns.plan, warm, Clock()), warm, Clock())
 
 
 def mirrored(clusters: TwoClusters, name: str) -> Mirror:
@@ -70,7 +61,7 @@ def test_offsets_go_forward_and_go_back_only_with_the_group_and_only_ours(
     group, place = f"{unique}-g", (mirror.remote, 0)
     mirror.make_topic()
     write(mirror.source, unique, samples(100))
-    turns = Turns(carried(mirror).plan, make)
+    turns = Turns(carried(mirror).plan, group_offsets_job)
 
     def moved(offset: int) -> dict[Partition, int]:
         commit(mirror.source, group, {(unique, 0): offset})
@@ -104,6 +95,31 @@ def test_offsets_go_forward_and_go_back_only_with_the_group_and_only_ours(
     assert turns.events == []
 
 
+def test_an_empty_partition_has_its_beginning_and_a_topic_that_is_made_later_joins(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror = mirrored(two_clusters, unique)
+    mirror.policies = {**mirror.policies, "topics": f"{unique}(-later)?"}
+    group, later = f"{unique}-g", f"{unique}-later"
+    mirror.make_topic(partitions=2)
+    write(mirror.source, unique, samples(30))
+    turns = Turns(carried(mirror).plan, group_offsets_job)
+    commit(mirror.source, group, {(unique, 0): 30, (unique, 1): 0})
+    assert turns.turn()
+    first = {(mirror.remote, 0): 30, (mirror.remote, 1): 0}
+    assert committed(mirror.target, group) == first
+
+    create_topic(mirror.source, later)
+    write(mirror.source, later, samples(20))
+    commit(mirror.source, group, {(later, 0): 15})
+    assert turns.turn() and committed(mirror.target, group) == first, "no run has looked for new topics yet"
+    turns.plan = carried(mirror).plan
+    assert turns.turn() and committed(mirror.target, group) == {**first, (f"{unique}s.{later}", 0): 15}
+    assert turns.turn() and turns.standing["summary"] == "3 in step"
+    assert {name for name in topic_names(mirror.source) if unique in name} == {unique, later}, "nothing came back"
+    assert turns.events == []
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_group_that_moves_over_goes_on_at_the_next_record_and_is_left_alone_while_it_reads(
     two_clusters: TwoClusters, unique: str, protocol: str
@@ -113,7 +129,7 @@ def test_a_group_that_moves_over_goes_on_at_the_next_record_and_is_left_alone_wh
     mirror.make_topic()
     write(mirror.source, unique, [Sample(b"%d" % number) for number in range(60)])
     write_transactions(mirror.source, unique, unique, transactions=3)
-    turns = Turns(carried(mirror).plan, make)
+    turns = Turns(carried(mirror).plan, group_offsets_job)
     with reading(mirror.source, group, unique, protocol, 50):
         assert turns.turn(), "that it reads on the source is no reason to wait"
     with reading(mirror.target, group, mirror.remote, protocol, 5) as found:
@@ -149,7 +165,7 @@ def test_status_shows_every_group_with_its_reason_and_plan_what_is_pending(
     assert main(["plan", str(file)]) == 0
     pending = f"group {unique}-g: set its offset on the target: {mirror.remote}-0 to 4 (it has no offset there)"
     assert pending in capsys.readouterr().out
-    assert Turns(plan, make).turn()
+    assert Turns(plan, group_offsets_job).turn()
     assert main(["plan", str(file)]) == 0
     assert capsys.readouterr().out == f"{mirror.flow}: nothing pending\n"
     assert main(["status", str(file), "--groups", "--json"]) == 0
@@ -223,7 +239,7 @@ def test_a_share_group_begins_at_the_next_record_that_is_not_settled(two_cluster
     write(mirror.source, unique, [Sample(b"%d" % number) for number in range(20)])
     first = ends(mirror.source, unique)[0] - 20
     start_at(mirror.source, group, unique, first)
-    turns = Turns(carried(mirror).plan, make)
+    turns = Turns(carried(mirror).plan, group_offsets_job)
     assert shared(mirror.source, group, unique, 5) == [b"0", b"1", b"2", b"3", b"4"]
     assert shared(mirror.source, group, unique, 5) == [b"5", b"6", b"7", b"8", b"9"]
     # What is settled is written down by brokers with the next acknowledgement: the start may lie before it.
@@ -258,7 +274,7 @@ def test_a_missing_permission_is_named_and_the_other_groups_are_set(
         guarded.grant(Grant("group", f"{unique}-g", "READ"))
         mirror.make_topic()
         write(mirror.source, unique, samples(10))
-        turns = Turns(carried(mirror).plan, make)
+        turns = Turns(carried(mirror).plan, group_offsets_job)
         for group in ("g", "h"):
             commit(mirror.source, f"{unique}-{group}", {(unique, 0): 4})
         assert not turns.turn()

@@ -24,14 +24,14 @@ from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
 from heliograph.replication.offset_syncs import SyncSettings
 from heliograph.replication.translation import position_of
 from tests.integration.protocol.harness import Attempt, Mirror, Opened
-from tests.integration.test_heartbeats import overrides
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.connect import ConnectWorker
+from tests.support.groups import checkpoints
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirrormaker import QUICK_GROUPS
 from tests.support.reading import messages
 from tests.support.remote_cluster_utils import translate_offsets
-from tests.support.topics import ANSWER_SECONDS, admin, ends, partition_count, stable_ends, topic_names
+from tests.support.topics import ANSWER_SECONDS, admin, ends, overrides, partition_count, stable_ends, topic_names
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_transactions
 
@@ -50,7 +50,9 @@ class Emitting:
         self._runner = JobRunner(opened.plan.name, lambda: True, self.events.append, Clock())
         none = cast(FlowPlanner, None)  # the job asks for the plan, not for a new one
         tell = self.events.append
-        self._ground = Ground(settings, lambda: opened.plan, none, self.warm, Clock(), lambda: None, tell)
+        self._ground = Ground(
+            settings, lambda: opened.plan, none, self.warm, Clock(), lambda: None, lambda _: None, tell
+        )
         self._job: Job[Any] = self._made()
 
     def _made(self) -> Job[Any]:
@@ -106,16 +108,11 @@ def commit(bootstrap: str, topic: str, offsets: list[int]) -> None:
 
 def checkpoints_in(bootstrap: str, topic: str) -> dict[str, tuple[int, int]]:
     """The last (upstream, downstream) of every group."""
-    found = {}
     try:
-        read = messages(bootstrap, topic) if partition_count(bootstrap, topic) else []
+        read = checkpoints(bootstrap, topic) if partition_count(bootstrap, topic) else []
     except KafkaException:
         return {}  # it is being made
-    for message in read:
-        (length,) = struct.unpack_from(">h", message.key())
-        _, upstream, downstream = struct.unpack_from(">hqq", message.value())
-        found[message.key()[2 : 2 + length].decode()] = (upstream, downstream)
-    return found
+    return {row.group: (row.upstream, row.downstream) for row in read}
 
 
 def checkpoint_connector(mirror: Mirror, location: str) -> dict[str, str]:
@@ -245,8 +242,8 @@ def test_a_checkpoint_connector_of_mirrormaker_2_works_from_our_syncs_on_either_
     for flowing, _ in both:
         mirror = flowing.mirror
         few = sorted(seen[mirror.topic])[::7]
-        answers = translate_offsets(tmp_path, there, f"{mirror.topic}s", few)
-        assert answers == {(group, mirror.remote, 0): seen[mirror.topic][group] for group in few}
+        answers = translate_offsets(tmp_path, there, f"{mirror.topic}s", few)[0]
+        assert answers == {(group, mirror.remote, 0): (seen[mirror.topic][group], "") for group in few}
 
 
 def store_of(found: list[Written]) -> OffsetSyncStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from heliograph.cli.main import main
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
@@ -178,6 +180,33 @@ def test_bad_requests_are_refused_with_the_field_and_change_nothing(stage: Stage
     assert renamed[0] == 403
     assert rest.ask("POST", f"{flow}/pause", raw=b" " * 2_000_000)[0] == 413
     assert rest.flow(stage.flow)["state"] == "running"
+
+
+def test_the_shell_steers_and_watches_as_rest_does(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    def shell(*words: str, code: int = 0) -> str:
+        assert main([words[0], str(stage.file), *words[1:], "--url", stage.rest.url]) == code
+        said = capsys.readouterr()
+        return said.err if code else said.out
+
+    flow, held = ("--flow", stage.flow), f"{stage.w}.held"
+    assert shell("pause", *flow, "--topic", held, "--dry-run").startswith("would be done, nothing was changed: ")
+    assert stage.rest.flow(stage.flow)["holds"] == []
+    assert shell("pause", *flow, "--topic", held, "--reason", "by hand") == f"{stage.flow}/{held}: 2 lanes paused\n"
+    assert json.loads(shell("resume", *flow, "--json"))["resumed"] == [f"{stage.flow}/{held}"]
+    assert shell("resume", *flow) == "nothing was held\n"
+    assert shell("throttle", *flow, "--bytes-per-second", "20M", "--dry-run").endswith(f"{stage.flow}: 20.0 MB/s\n")
+    name = stage.topic("by-hand", 3)
+    assert "is copied from now on" in shell("topics", "add", name, *flow)
+    stage.wait_copied("by-hand", 3)
+    assert "is copied no more" in shell("topics", "remove", name, *flow)
+    assert "was read again" in shell("reload")
+    view = json.loads(shell("top", "--once", "--json"))
+    assert (view["flows"][0]["flow"], len(view["lanes"][stage.flow])) == (stage.flow, 6)
+    assert "furthest behind" in shell("top", "--once")
+    assert "flows are" in shell("drain", "--flow", "X->Y", code=1)
+    assert "--partition needs --topic" in shell("pause", *flow, "--partition", "1", code=2)
+    assert main(["pause", str(stage.file), *flow, "--url", "http://127.0.0.1:9"]) == 1
+    assert "no run answers at http://127.0.0.1:9" in capsys.readouterr().err
 
 
 def test_a_killed_server_comes_back_and_what_was_changed_survives_the_run(stage: Stage) -> None:

@@ -18,8 +18,9 @@ from heliograph.replication.side_by_side import About
 from tests.integration.protocol.harness import Mirror, carry, with_client
 from tests.support.acls import add, remove
 from tests.support.clusters import TwoClusters
+from tests.support.commands import Said, command
 from tests.support.groups import commit
-from tests.support.mirror import Said, command, flow_file
+from tests.support.mirror import flow_file
 from tests.support.topics import add_partitions, create_topic, delete_topic, ends, set_configs
 from tests.support.writers import samples, write, write_transactions
 

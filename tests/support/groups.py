@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
+from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
+from heliograph.control.group_offsets import GroupOffsetsJob
+from heliograph.control.group_positions import GroupPositions
 from heliograph.control.jobs import Found, Job, JobRunner
 from heliograph.control.planner import FlowPlan
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from tests.integration.protocol.harness import with_warm
+from tests.support.reading import messages
 from tests.support.topics import ANSWER_SECONDS, admin
 
 Partition = tuple[str, int]
+
+
+class Checkpointed(NamedTuple):
+    """One record of a checkpoints topic, taken apart by hand."""
+
+    group: str
+    topic: str
+    partition: int
+    upstream: int
+    downstream: int
+    metadata: str
+
+
+def checkpoints(bootstrap: str, topic: str) -> list[Checkpointed]:
+    """All records of a checkpoints topic, oldest first."""
+    found = []
+    for message in messages(bootstrap, topic):
+        group, rest = _string(message.key())
+        remote, rest = _string(rest)
+        (partition,) = struct.unpack(">i", rest)
+        version, upstream, downstream = struct.unpack_from(">hqq", message.value())
+        metadata, rest = _string(message.value()[18:])
+        assert (version, rest) == (0, b"")
+        # confluent-kafka, which commits in these tests, adds the NUL of a string in C.
+        found.append(Checkpointed(group, remote, partition, upstream, downstream, metadata.rstrip("\0")))
+    return found
+
+
+def _string(data: bytes) -> tuple[str, bytes]:
+    (length,) = struct.unpack_from(">h", data)
+    return data[2 : 2 + length].decode(), data[2 + length :]
 
 
 def commit(bootstrap: str, group: str, offsets: Mapping[Partition, int], metadata: str = "") -> None:
@@ -62,3 +98,15 @@ class Turns:
 
     def pending(self) -> list[str]:
         return [f"{each.subject}: {each.what} ({each.why})" for each in self.look().actions]
+
+
+def checkpoint_job(turns: Turns, warm: Warm) -> CheckpointJob:
+    return CheckpointJob(turns.plan.settings, _positions(turns, warm), warm, Clock(), turns.events.append)
+
+
+def group_offsets_job(turns: Turns, warm: Warm) -> GroupOffsetsJob:
+    return GroupOffsetsJob(turns.plan.settings, _positions(turns, warm), warm, Clock())
+
+
+def _positions(turns: Turns, warm: Warm) -> GroupPositions:
+    return GroupPositions(turns.plan.settings, lambda: turns.plan, warm, Clock())

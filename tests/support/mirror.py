@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.commands import command
 from tests.support.doors import address_lines
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.waiting import wait_until
 
-COMMAND_SECONDS = 60.0
 QUICK = {
     "replication.factor": "1",
     "takeover.wait.seconds": "2",
@@ -43,29 +40,6 @@ def flow_file(
     for flow, topics in flows.items():
         settings |= {f"{flow}.enabled": "true", f"{flow}.topics": topics}
     return write_properties(path, settings | QUICK | dict(more or {}))
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command printed, and its exit status."""
-
-    code: int
-    out: str
-    err: str
-
-
-def command(*arguments: str, timeout_seconds: float = COMMAND_SECONDS) -> Said:
-    """`heliograph` with these arguments, to its end."""
-    program = Path(sys.executable).with_name("heliograph")
-    done = subprocess.run(
-        [str(program), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout_seconds,
-        check=False,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def run_to_the_end(properties: Path, *options: str, code: int = 0, timeout_seconds: float = 150.0) -> str:

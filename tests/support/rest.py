@@ -37,7 +37,7 @@ class Rest:
         sent = {"Content-Type": "application/json", **self.headers, **(headers or {})}
         request = urllib.request.Request(self.url + quote(path, safe="/?=&%"), data, sent, method=method)  # noqa: S310  loopback
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  as above
                 return answer.status, _read(answer.read())
         except urllib.error.HTTPError as error:
             return error.code, _read(error.read())

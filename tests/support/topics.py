@@ -68,6 +68,14 @@ def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
         future.result(ANSWER_SECONDS)
 
 
+def overrides(bootstrap: str, topic: str) -> dict[str, str]:
+    """What is set for the topic itself."""
+    client = admin(bootstrap)
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    found = client.describe_configs([resource])[resource].result(ANSWER_SECONDS)
+    return {entry.name: entry.value for entry in found.values() if entry.source == 1}
+
+
 def delete_topic(bootstrap: str, topic: str) -> None:
     client = admin(bootstrap)
     client.delete_topics([topic])[topic].result(ANSWER_SECONDS)

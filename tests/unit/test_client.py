@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def test_a_flow_that_does_not_exist_is_named(file: Path) -> None:
         lambda: client.translate("C", "orders", 0, 1),
         lambda: client.translate_group("C", "billing"),
         lambda: client.remote_consumer_offsets("billing", "C"),
+        lambda: client.remote_consumer_offsets(re.compile("bill.*"), "C"),
     ):
         with pytest.raises(ConfigError, match="no flow C->B; flows come from A"):
             ask()

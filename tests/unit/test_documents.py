@@ -226,8 +226,8 @@ def parse(command: str) -> argparse.Namespace:
     """The command line as the real parser of `heliograph` understands it."""
     parser = _Parser(prog="heliograph")
     commands = parser.add_subparsers(required=True, parser_class=_Parser)
-    for name in COMMANDS:
-        module_of(name).add_parser(commands)
+    for module in dict.fromkeys(map(module_of, COMMANDS)):
+        module.add_parser(commands)
     return parser.parse_args(shlex.split(command, comments=True)[1:])
 
 

@@ -16,7 +16,14 @@ from heliograph.errors import ConfigError, HeliographError
 COMMANDS = (
     "run",
     "status",
+    "top",
     "events",
+    "pause",
+    "resume",
+    "drain",
+    "throttle",
+    "topics",
+    "reload",
     "check",
     "plan",
     "compare",
@@ -28,7 +35,9 @@ COMMANDS = (
     "forget",
     "demo",
 )
-"""Each has a module of its name, imported when it is called for: Spark and the Kafka library take two seconds to load."""
+"""Each has a module, imported when it is called for: Spark and the Kafka library take two seconds to load."""
+_MODULES = dict.fromkeys(("pause", "resume", "drain", "throttle", "topics", "reload"), "steer")
+"""Where a command's module is not called as it is."""
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -36,6 +45,8 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties                 mirror all flows of a MirrorMaker 2 file until stopped
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
+  heliograph top mm2.properties                 the same, live, of a mirror that runs
+  heliograph pause mm2.properties --flow A->B   stop a flow, a topic or a partition; resume, drain, throttle, topics, reload
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
   heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph plan mm2.properties                every change that is pending, with its reason; makes none
@@ -51,7 +62,7 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
 
 
 def module_of(command: str) -> Any:
-    return import_module(f"heliograph.cli.{command.replace('-', '_')}")
+    return import_module(f"heliograph.cli.{_MODULES.get(command, command).replace('-', '_')}")
 
 
 def main(arguments: list[str] | None = None) -> int:

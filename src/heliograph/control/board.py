@@ -46,6 +46,8 @@ class LaneView:
 
     row: dict[str, Any]
     totals: LaneTotals = field(default_factory=LaneTotals)
+    text: str = ""
+    """As telemetry last told it; empty since a report came."""
 
 
 class Board:
@@ -53,7 +55,9 @@ class Board:
 
     def __init__(self) -> None:
         self.lanes: dict[str, LaneView] = {}
-        self._gone = (0, 0)
+        self._carried = (0, 0)
+        self._heard: set[str] = set()
+        self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self.latencies: dict[str, deque[float]] = {}
@@ -73,7 +77,14 @@ class Board:
         counts = row["counts"]
         view = self.lanes.setdefault(key, LaneView(row))
         before = self._seen.get((attempt, key), {})
+        records, size = self._carried
+        self._carried = (
+            records + counts["records"] - before.get("records", 0),
+            size + counts["bytes"] - before.get("bytes", 0),
+        )
         view.totals.add(counts, before)
+        view.text = ""
+        self._heard.add(key)
         self._seen[(attempt, key)] = counts
         self.changed.add(key)
         if latencies := row.get("latency_ms"):
@@ -89,20 +100,25 @@ class Board:
 
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
+        if alive == self._alive:
+            return
+        self._alive = alive
         self._seen = {pair: counts for pair, counts in self._seen.items() if pair[0] in alive}
         self.slots = {attempt: slot for attempt, slot in self.slots.items() if attempt in alive}
 
     def forget_lane(self, key: str) -> None:
         """It is carried no more; what it carried stays in the sums."""
         self.changed.add(key)
-        totals = self.lanes.pop(key).totals
-        self._gone = (self._gone[0] + totals.records, self._gone[1] + totals.bytes)
+        del self.lanes[key]
+
+    def take_heard(self) -> set[str]:
+        """The lanes that were reported since the last call: of thousands at rest there are none."""
+        heard, self._heard = self._heard, set()
+        return heard
 
     def carried(self) -> tuple[int, int]:
         """Records and bytes of this run."""
-        totals = [view.totals for view in self.lanes.values()]
-        records, size = self._gone
-        return records + sum(total.records for total in totals), size + sum(total.bytes for total in totals)
+        return self._carried
 
     def rates(self, now: float) -> tuple[float, float]:
         """Records and bytes per second over the last seconds."""

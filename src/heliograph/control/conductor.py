@@ -9,7 +9,7 @@ Runs in the driver's event loop; knows no brokers and no Spark.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from heliograph.spark import line as words
 from heliograph.spark.line import Line
 
 _EPOCHS_REMEMBERED = 4
+_ALL = (True, True)
 _RELEASE_SECONDS = 6.0
 """How long a task may take to drain a lane before its successor goes on without its word."""
 
@@ -97,7 +98,7 @@ class Conductor:
                     holder.line.send(words.release(keys))
                 self._grant_all(task)
             case "released":
-                self._released(task, message["lane"], message["entry"], message["clean"])
+                self._released(task, message["lanes"])
             case "report":
                 self._on_report(task.attempt, message["lanes"], {**message["slot"], "epoch": task.epoch})
 
@@ -116,11 +117,12 @@ class Conductor:
         return None
 
     def _grant_all(self, task: TaskEnd) -> None:
+        held: dict[str, bool] = {}
         by_standing: dict[tuple[bool, bool], list[str]] = {}
         for key in task.lanes:
             owner = self.owners[key]
             if owner.waiting is task and owner.holder is None:
-                by_standing.setdefault(self._standing(key), []).append(key)
+                by_standing.setdefault(self._standing(key, self._held_once(key, held)), []).append(key)
         for standing, keys in by_standing.items():
             task.line.send(words.go(keys, *standing, {}))
             for key in keys:
@@ -130,26 +132,39 @@ class Conductor:
         owner = self.owners[key]
         owner.holder, owner.waiting, owner.told = task, None, standing
 
-    def _standing(self, key: str, held: bool | None = None) -> tuple[bool, bool]:
+    def _standing(self, key: str, held: bool) -> tuple[bool, bool]:
         """Is the flow held by this run; is the last attempt at the lane known dead besides."""
         lost_at = self.owners[key].lost_at
-        held = self._is_held(key) if held is None else held
         return held, held and (lost_at is None or self._clock() - lost_at >= self._takeover_wait_s)
 
-    def _released(self, task: TaskEnd, key: str, entry: str | None, clean: bool) -> None:
-        owner = self.owners.get(key)
-        if owner is None or owner.holder is not task:
-            return
-        owner.holder = None
-        if not clean:
-            owner.lost_at = self._clock()
-        elif owner.told[1]:
-            owner.lost_at = None
-        waiting = owner.waiting
-        if waiting is not None and not waiting.gone:
-            standing = self._standing(key)
-            waiting.line.send(words.go([key], *standing, {key: entry} if entry and clean else {}))
-            self._give(key, waiting, standing)
+    def _released(self, task: TaskEnd, lanes: Sequence[tuple[str, str | None, bool]]) -> None:
+        """Each goes on to who waits for it, all that go the same way in one message."""
+        held: dict[str, bool] = {}
+        passed: dict[tuple[TaskEnd, tuple[bool, bool]], dict[str, str | None]] = {}
+        for key, entry, clean in lanes:
+            owner = self.owners.get(key)
+            if owner is None or owner.holder is not task:
+                continue
+            owner.holder = None
+            if not clean:
+                owner.lost_at = self._clock()
+            elif owner.told[1]:
+                owner.lost_at = None
+            waiting = owner.waiting
+            if waiting is not None and not waiting.gone:
+                standing = self._standing(key, self._held_once(key, held))
+                self._give(key, waiting, standing)
+                passed.setdefault((waiting, standing), {})[key] = entry if clean else None
+        for (heir, standing), entries in passed.items():
+            known = {key: entry for key, entry in entries.items() if entry}
+            heir.line.send(words.go(list(entries), *standing, known))
+
+    def _held_once(self, key: str, held: dict[str, bool]) -> bool:
+        """Whether this run holds a lane's flow, asked once for each flow."""
+        flow = key.rsplit("/", 2)[0]
+        if flow not in held:
+            held[flow] = self._is_held(key)
+        return held[flow]
 
     def _lost(self, task: TaskEnd) -> None:
         task.gone = True
@@ -174,9 +189,11 @@ class Conductor:
         for task in list(self.tasks):
             task.line.send(words.ping())
         now = self._clock()
-        held = {flow: self._is_held(f"{flow}/") for flow in {key.split("/", 1)[0] for key in self.owners}}
+        held: dict[str, bool] = {}
         for key, owner in self.owners.items():
-            standing = self._standing(key, held[key.split("/", 1)[0]])
+            if owner.told == _ALL and owner.waiting is None:
+                continue  # nothing is left to tell: at rest, this is every lane
+            standing = self._standing(key, self._held_once(key, held))
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
                 owner.lost_at = None if standing[1] else owner.lost_at

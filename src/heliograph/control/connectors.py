@@ -23,7 +23,7 @@ from heliograph.config.stored_connectors import (
 from heliograph.control.amendments import connector_key, hold_key, state_key
 from heliograph.control.clock import Clock
 from heliograph.control.state_topic import Row
-from heliograph.control.steering import Steering
+from heliograph.control.steering import Change, Steering
 from heliograph.errors import Refused
 from heliograph.model.clusters import Flow
 from heliograph.model.holds import Hold, HoldKind
@@ -154,7 +154,7 @@ class Connectors:
         }
         if new:
             rows |= self._state_rows(name, kind_in(whole), _flow_in(whole), state, who)
-        await self._steering.change(f"connector {name}", rows, settings=True)
+        await self._change(name, rows)
         await self._renew(_flow_in(whole))
 
     async def patch(self, name: str, fields: Mapping[str, str | None], who: str) -> None:
@@ -172,14 +172,16 @@ class Connectors:
         rows: dict[str, Row | None] = {connector_key(name): None, state_key(name): None}
         if found["kind"] == ConnectorKind.SOURCE:
             rows |= {hold_key(hold): None for hold in self._steering.amended.holds if hold.flow == found["flow"]}
-        await self._steering.change(f"connector {name}", rows, settings=True)
+        await self._change(name, rows)
 
     async def wish(self, name: str, state: str, who: str) -> None:
         """Pause, resume, stop: of the file's too."""
         flow, kind, _ = self.flow_of(name)
         rows = self._state_rows(name, kind, flow, state, who)
-        await self._steering.change(f"connector {name}", rows, settings=kind is not ConnectorKind.SOURCE)
-        self._steering.on_holds()
+        await self._change(name, rows, settings=kind is not ConnectorKind.SOURCE)
+
+    async def _change(self, name: str, rows: Mapping[str, Row | None], settings: bool = True) -> None:
+        await self._steering.make(Change(f"connector {name}", rows, {}, settings))
 
     def _state_rows(self, name: str, kind: ConnectorKind, flow: str, state: str, who: str) -> dict[str, Row | None]:
         rows: dict[str, Row | None] = {

@@ -14,7 +14,7 @@ from heliograph.control.conductor import Conductor
 from heliograph.kafka.slot import FlowRules, SlotPlan, SlotSettings
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneId
-from heliograph.replication.assignments import balance
+from heliograph.replication.assignments import balance, epoch_length
 from heliograph.spark.carry import Order
 from heliograph.spark.engine import Engine
 from heliograph.spark.epoch import EpochOutcome
@@ -43,6 +43,10 @@ def way_to(cluster: Cluster, names: dict[Cluster, str]) -> str:
         others = sum(1 for other in names if other.alias == cluster.alias)
         names[cluster] = f"{cluster.alias}#{others + 1}" if others else cluster.alias
     return names[cluster]
+
+
+def _slot_of(slots: list[tuple[Lane, ...]]) -> dict[LaneId, int]:
+    return {lane.id: index for index, lanes in enumerate(slots) for lane in lanes}
 
 
 class Epochs:
@@ -79,14 +83,15 @@ class Epochs:
     async def run(self) -> None:
         while not self._stopping:
             self._changed.clear()
-            orders = self._orders()
+            work = self._work()
+            orders = self._orders(work, self._placed(work))
             if not orders:
                 await self._pause(1.0)
                 continue
             self.number += 1
             job = asyncio.create_task(self._one(orders))
             self._jobs.add(job)
-            await self._until_next(job, len(orders))
+            await self._until_next(job, orders)
             for ended in [one for one in self._jobs if one.done()]:
                 await self._account(ended)
 
@@ -98,12 +103,15 @@ class Epochs:
         finally:
             _log.debug("epoch %d ended", number)
 
-    async def _until_next(self, job: asyncio.Task[EpochOutcome], slots: int) -> None:
-        """Return when the next epoch is due: its time has come, the lanes changed, the job ended, or Spark is lost."""
-        begun = self._clock.monotonic()
+    async def _until_next(self, job: asyncio.Task[EpochOutcome], orders: list[Order]) -> None:
+        """Return when the next epoch is due: its time has come, the lanes changed, the job ended, or Spark is lost.
+
+        Of many lanes the time is longer; that their load would be shared out otherwise is looked at as often as ever.
+        """
+        begun = looked = self._clock.monotonic()
         sessions = self._engine.sessions
         epoch = self.number
-        due = self._settings.epoch_seconds - _OVERLAP_SECONDS
+        due = orders[0].seconds - _GRACE_SECONDS - _OVERLAP_SECONDS
         while not (job.done() or self._stopping):
             # A change that came before the first task dialled in stays set, and would make _pause return at once, for ever.
             await (asyncio.sleep(_LOOK_SECONDS) if self._changed.is_set() else self._pause(_LOOK_SECONDS))
@@ -111,7 +119,7 @@ class Epochs:
             if self._engine.sessions != sessions:
                 begun, sessions = self._clock.monotonic(), self._engine.sessions
                 continue
-            started = sum((epoch, slot) in self._conductor.started for slot in range(slots))
+            started = any((epoch, order.slot) in self._conductor.started for order in orders)
             if not await self._engine.is_alive() and sessions:
                 await self._engine.restart("its JVM is gone")
                 return
@@ -120,6 +128,14 @@ class Epochs:
                 return
             if started and (passed >= due or self._changed.is_set()):
                 return
+            if started and self._clock.monotonic() - looked >= self._settings.epoch_seconds:
+                looked = self._clock.monotonic()
+                if self._is_out_of_balance():
+                    return
+
+    def _is_out_of_balance(self) -> bool:
+        slots = self._placed(self._work())
+        return self._previous != _slot_of(slots)
 
     async def _account(self, job: asyncio.Task[EpochOutcome]) -> None:
         self._jobs.discard(job)
@@ -132,11 +148,12 @@ class Epochs:
         else:
             self._failures = 0
 
-    def _orders(self) -> list[Order]:
-        work = self._work()
-        slots = balance(list(work.lanes), self._loads(), self._slots, self._previous)
-        self._previous = {lane.id: index for index, lanes in enumerate(slots) for lane in lanes}
-        seconds = self._settings.epoch_seconds + _GRACE_SECONDS
+    def _placed(self, work: Work) -> list[tuple[Lane, ...]]:
+        return balance(list(work.lanes), self._loads(), self._slots, self._previous)
+
+    def _orders(self, work: Work, slots: list[tuple[Lane, ...]]) -> list[Order]:
+        self._previous = _slot_of(slots)
+        seconds = epoch_length(self._settings.epoch_seconds, len(work.lanes)) + _GRACE_SECONDS
         host, port = self.address
         return [
             Order(self.number + 1, index, seconds, host, port, self.token, self._slot_plan(work, lanes))

@@ -25,7 +25,9 @@ from heliograph.replication.heartbeats import Pulse
 
 @dataclass(frozen=True)
 class Ground:
-    """What jobs stand on: a flow, and its plan as it is now. `look_again` has the flow planned anew soon."""
+    """What jobs stand on: a flow, and its plan as it is now. `look_again` has the flow planned anew soon, `topic_made` every
+    flow out of the cluster where a job made a topic.
+    """
 
     settings: FlowSettings
     plan: Callable[[], FlowPlan | None]
@@ -33,6 +35,7 @@ class Ground:
     warm: Warm
     clock: Clock
     look_again: Callable[[], None]
+    topic_made: Callable[[str], None]
     tell: Callable[[Event], None]
 
 
@@ -103,6 +106,5 @@ def _heartbeats(ground: Ground, pulse: Pulse) -> HeartbeatJob:
     writer, admin = (
         (settings.source_writer, settings.source_admin) if on_source else (settings.target, settings.target_admin)
     )
-    mirrored = on_source and settings.refresh_topics_enabled
-    look_again = ground.look_again if mirrored else lambda: None
-    return HeartbeatJob(pulse, Place(ground.warm.client(writer), admin), ground.clock, look_again)
+    place = Place(ground.warm.client(writer), admin)
+    return HeartbeatJob(pulse, place, ground.clock, lambda: ground.topic_made(pulse.target))

@@ -132,12 +132,18 @@ class FlowSet:
     def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
         settings, planner = watch.settings, watch.planner
-        tell = self._events.tell
-        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, tell)
+        tell, made = self._events.tell, self._topic_made
+        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, made, tell)
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
             yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+
+    def _topic_made(self, alias: str) -> None:
+        """Also the way back mirrors the heartbeats that a flow writes to its target, and need not wait for its next look."""
+        for watch in self.watches:
+            if watch.settings.flow.source == alias and watch.settings.refresh_topics_enabled:
+                watch.look_soon()
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 

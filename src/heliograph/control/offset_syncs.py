@@ -14,7 +14,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger, TopicWriter
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.clusters import Cluster
-from heliograph.model.lanes import LaneId
+from heliograph.model.lanes import Lane, LaneId, LedgerEntry
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.offset_syncs import (
     Copied,
@@ -63,6 +63,9 @@ class OffsetSyncJob:
         self._syncs = Syncs(settings.lag_max)
         self._flushed_at = clock.monotonic()
         self._writer = TopicWriter(place.client, place.topic)
+        self._lanes: Sequence[Lane] = ()
+        self._seen: list[LedgerEntry | None] = []
+        """The entry of each of these lanes at the last look: one that did not move since need not be looked at."""
 
     @property
     def name(self) -> str:
@@ -80,7 +83,7 @@ class OffsetSyncJob:
             alias = self._place.admin.alias
             actions.append(MakeSyncsTopic(self._place.topic, alias, self._settings.replication_factor))
         flush = (self._clock.monotonic() - self._flushed_at) * 1000 >= self._settings.flush_ms
-        actions += self._syncs.due(self._copied(await self._ledger.refresh_if_there()), flush)
+        actions += self._syncs.due(self._copied(await self._ledger.refresh_if_there(), flush), flush)
         if flush:
             self._flushed_at = self._clock.monotonic()
         return Found(actions)
@@ -97,14 +100,23 @@ class OffsetSyncJob:
             raise topic_refused(view.error, f"cluster {alias}: topic {topic}", "DESCRIBE", topic, alias)
         return True
 
-    def _copied(self, book: LedgerBook) -> Iterator[tuple[LaneId, Copied]]:
+    def _copied(self, book: LedgerBook, everything: bool) -> Iterator[tuple[LaneId, Copied]]:
+        """Of thousands of lanes those that moved since the last look."""
         plan = self._plan()
-        for lane in plan.lanes if plan is not None else ():
-            copied = copied_of(book.latest(lane.id), lane)
+        lanes = plan.lanes if plan is not None else ()
+        if everything or lanes is not self._lanes:
+            self._lanes, self._seen = lanes, [None] * len(lanes)
+        for place, lane in enumerate(lanes):
+            entry = book.latest(lane.id)
+            if entry is None or entry is self._seen[place]:
+                continue
+            copied = copied_of(entry, lane)
             if copied is not None:
                 yield lane.id, copied
+            self._seen[place] = entry
 
     async def apply(self, actions: Sequence[SyncAction]) -> Sequence[str]:
+        self._lanes = ()  # what cannot be written now is due again at the next look
         for action in actions:
             if isinstance(action, MakeSyncsTopic):
                 await asyncio.to_thread(self._make, action)

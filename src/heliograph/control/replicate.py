@@ -42,6 +42,7 @@ from heliograph.spark.session import local_master
 _log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.5
+_ASK_SPARK_SECONDS = 5.0
 
 Beside = Callable[[], Coroutine[Any, Any, None]]
 
@@ -97,6 +98,8 @@ class Replicator:
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
         self._busy: set[str] = set()
+        self._planned: tuple[list[FlowPlan], set[str]] = ([], set())
+        """The plans that count now, and the keys of their lanes."""
         self._epochs: Epochs | None = None
         self._conductor: Conductor | None = None
 
@@ -299,11 +302,11 @@ class Replicator:
             await asyncio.sleep(1)
             for event in self.board.take_events():
                 self.events.tell(event)
-            for key, view in self.board.lanes.items():
-                if view.row.get("finished") and self.options.until_caught_up:
-                    self._outcome.done.add(key)
+            heard = self.board.take_heard()
+            if self.options.until_caught_up:
+                self._outcome.done |= {key for key in heard if self.board.lanes[key].row.get("finished")}
             self.limits.tell(conductor.tasks)
-            self._weigh()
+            self._weigh(heard)
             self._look_where_parked()
             self.board.forget_attempts({task.attempt for task in conductor.tasks})
             self._forget_lanes(conductor)
@@ -315,18 +318,22 @@ class Replicator:
         return self._outcome.is_reached(self.clock.now_ms()) and all(watch.jobs.is_settled for watch in self.watches)
 
     async def _tell_others(self) -> None:
+        asked = self.clock.monotonic()
         while True:
             await asyncio.sleep(self.settings.engine.telemetry_interval_ms / 1000)
-            self._publisher.spark = await self.engine.status()
+            if not self._publisher.spark or self.clock.monotonic() - asked >= _ASK_SPARK_SECONDS:
+                asked = self.clock.monotonic()
+                self._publisher.spark = await self.engine.status()
             await self._publish()
 
-    def _weigh(self) -> None:
+    def _weigh(self, heard: set[str]) -> None:
         """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
-        for key, view in self.board.lanes.items():
-            carried = view.totals.bytes - self._carried.get(key, 0)
+        for key in (heard | self._busy) & self.board.lanes.keys():
+            size = self.board.lanes[key].totals.bytes
+            carried = size - self._carried.get(key, 0)
             if not carried and key not in self._busy:
                 continue
-            self._carried[key] = view.totals.bytes
+            self._carried[key] = size
             flow, topic, partition = key.rsplit("/", 2)
             lane = LaneId(flow, topic, int(partition))
             load = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
@@ -336,18 +343,18 @@ class Replicator:
     def _forget_lanes(self, conductor: Conductor) -> None:
         """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""
         flows = {watch.name for watch in self.watches if watch.opened is None}
-        planned = {
-            lane.id.key for watch in self.watches if watch.opened is not None for lane in watch.opened.plan.lanes
-        }
-        for key in self.board.lanes.keys() - planned:
+        plans = [watch.opened.plan for watch in self.watches if watch.opened is not None]
+        if plans != self._planned[0]:
+            self._planned = (plans, {lane.id.key for plan in plans for lane in plan.lanes})
+        for key in self.board.lanes.keys() - self._planned[1]:
             if key.split("/", 1)[0] not in flows and not conductor.carries_lane(key):
                 self.board.forget_lane(key)
 
     def _look_where_parked(self) -> None:
         """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
+        parked = [key for key, view in self.board.lanes.items() if view.row["state"] == "parked"]
         for watch in self.watches:
-            lanes = (view.row for key, view in self.board.lanes.items() if key.startswith(f"{watch.name}/"))
-            if any(row["state"] == "parked" for row in lanes):
+            if any(key.startswith(f"{watch.name}/") for key in parked):
                 watch.look_soon()
 
     async def _publish(self) -> None:

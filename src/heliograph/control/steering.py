@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
@@ -35,6 +35,22 @@ from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_names import should_replicate
 
 _LIMIT = "throttle.bytes.per.second"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change, before it is made: the rows that keep it, and what is answered. `settings`: others are in force with it."""
+
+    what: str
+    rows: Mapping[str, Row | None]
+    answer: Mapping[str, Any]
+    settings: bool = False
+
+
+def _held(hold: Hold, lanes: int) -> Change:
+    return Change(
+        f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()}, {**hold.as_fields(), "lanes": lanes}
+    )
 
 
 class Steering:
@@ -93,12 +109,11 @@ class Steering:
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
-    async def pause(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
-        self._lanes(flow, topic, partition)
-        hold = Hold(flow, topic, partition, HoldKind.PAUSE, reason, who, self._clock.now_ms())
-        return await self._hold(hold)
+    async def pause(self, flow: str, topic: str, partition: int, reason: str, who: str) -> Change:
+        lanes = self._lanes(flow, topic, partition)
+        return _held(Hold(flow, topic, partition, HoldKind.PAUSE, reason, who, self._clock.now_ms()), len(lanes))
 
-    async def drain(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
+    async def drain(self, flow: str, topic: str, partition: int, reason: str, who: str) -> Change:
         """Up to where the sources end now."""
         lanes = self._lanes(flow, topic, partition)
         watch = self._watch(flow)
@@ -110,9 +125,9 @@ class Steering:
             raise Refused(503, f"where the source ends cannot be seen: {error}") from error
         found = ((lane.id.key, ends.get((lane.id.topic, lane.id.partition), 0)) for lane in lanes)
         hold = Hold(flow, topic, partition, HoldKind.DRAIN, reason, who, self._clock.now_ms(), tuple(found))
-        return await self._hold(hold)
+        return _held(hold, len(lanes))
 
-    async def resume(self, flow: str, topic: str, partition: int, reason: str, who: str) -> dict[str, Any]:
+    async def resume(self, flow: str, topic: str, partition: int, reason: str, who: str) -> Change:
         """All that is held of it goes on; where more is held than it, that must go on first."""
         self._lanes(flow, topic, partition)
         asked = Hold(flow, topic, partition, HoldKind.PAUSE, reason, who, 0)
@@ -120,40 +135,74 @@ class Steering:
         wider = [hold for hold in self.amended.holds if asked.is_within(hold) and hold.subject != asked.subject]
         if wider and not within:
             raise Refused(409, f"{wider[0].subject} is held as a whole ({wider[0].sentence}): resume that")
-        await self.change(f"resume {asked.subject}", {hold_key(hold): None for hold in within})
-        self.on_holds()
-        return {"resumed": [hold.subject for hold in within]}
+        answer = {"resumed": [hold.subject for hold in within]}
+        return Change(f"resume {asked.subject}", {hold_key(hold): None for hold in within}, answer)
 
-    async def throttle(self, flow: str, topic: str, limit: int, reason: str, who: str) -> dict[str, Any]:
+    async def throttle(self, flow: str, topic: str, limit: int, reason: str, who: str) -> Change:
         self._lanes(flow, topic, -1)
         name = f"{flow}.topic.{topic}.{_LIMIT}" if topic else f"{flow}.{_LIMIT}"
         change = OptionChange(name, str(limit), reason, who, self._clock.now_ms())
-        await self.change(f"throttle {flow}", {option_key(name): change.as_fields()}, settings=True)
-        return change.as_fields()
+        return Change(f"throttle {flow}", {option_key(name): change.as_fields()}, change.as_fields(), settings=True)
 
-    async def add_topic(self, flow: str, topic: str, reason: str, who: str) -> dict[str, Any]:
+    async def add_topic(self, flow: str, topic: str, reason: str, who: str) -> Change:
         watch = self._watch(flow)
         if topic in (plan.topics if (plan := watch.plan_now()) is not None else ()):
             raise Refused(409, f"{flow} copies {topic} already")
         return await self._topic(TopicChange(flow, topic, True, reason, who, self._clock.now_ms()))
 
-    async def remove_topic(self, flow: str, topic: str, reason: str, who: str) -> dict[str, Any]:
+    async def remove_topic(self, flow: str, topic: str, reason: str, who: str) -> Change:
         """It is copied no more; what was copied stays, and so does its position."""
         self._lanes(flow, topic, -1)
         return await self._topic(TopicChange(flow, topic, False, reason, who, self._clock.now_ms()))
 
-    async def reload(self) -> dict[str, Any]:
-        await self.change("reload", {}, settings=True)
-        return {"reloaded": True}
+    async def reload(self) -> Change:
+        return Change("reload", {}, {"reloaded": True}, settings=True)
 
     # -- how a change is made ---------------------------------------------------------------------------------------
 
-    async def _hold(self, hold: Hold) -> dict[str, Any]:
-        await self.change(f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()})
-        self.on_holds()
-        return hold.as_fields()
+    async def make(self, change: Change, dry_run: bool = False) -> Mapping[str, Any]:
+        """Checked, written down, then done; what cannot be done is taken back. A dry run ends after the check."""
+        async with self.alone(change.what):
+            wanted = await self._loaded(change.rows) if change.settings else None
+            if not dry_run:
+                await self._do(change, wanted)
+        return {**change.answer, "dry_run": dry_run}
 
-    async def _topic(self, change: TopicChange) -> dict[str, Any]:
+    @contextlib.asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """While nobody else changes anything; Refused if somebody does."""
+        if self._lock.locked():
+            raise Refused(409, f"another change is being made ({self._doing}): try again")
+        async with self._lock:
+            self._doing = what
+            yield
+
+    async def restart(self, flow: str) -> None:
+        """It ends, drained, and begins anew, as at a start; the others notice nothing."""
+        async with self.alone(f"restart of {flow}"):
+            wanted = await self._loaded({})
+            others = tuple(one for one in wanted.flows if one.flow.name != flow)
+            try:
+                await self.apply(replace(wanted, flows=others))
+                await self.apply(wanted)
+            except (HeliographError, TimeoutError) as error:
+                raise Refused(409, str(error) or "a cluster did not answer in time") from error
+
+    async def _do(self, change: Change, wanted: Settings | None) -> None:
+        before = {key: self.amended.rows.get(key) for key in change.rows}
+        await self._write(change.rows)
+        if wanted is None:
+            self.on_holds()
+            return
+        try:
+            await self.apply(wanted)
+        except (HeliographError, TimeoutError) as error:
+            await self._write(before)
+            raise Refused(409, str(error) or "a cluster did not answer in time") from error
+        self.unfit = wanted.unfit
+        self.on_holds()
+
+    async def _topic(self, change: TopicChange) -> Change:
         """The other way round takes back what was changed before, where the file alone says the same."""
         key = topic_key(change.flow, change.topic)
         rows: dict[str, Row | None] = {key: change.as_fields()}
@@ -161,8 +210,7 @@ class Steering:
             rows = {key: None}
         elif not await self._is_as_wished(change, rows):
             raise Refused(409, f"{change.flow}: {change.topic} stays {'out' if change.chosen else 'in'}: {_ADVICE}")
-        await self.change(f"topics of {change.flow}", rows, settings=True)
-        return change.as_fields()
+        return Change(f"topics of {change.flow}", rows, change.as_fields(), settings=True)
 
     async def _is_as_wished(self, change: TopicChange, rows: Mapping[str, Row | None]) -> bool:
         flows = (await self._loaded(rows)).flows
@@ -184,40 +232,6 @@ class Steering:
 
     def _with(self, rows: Mapping[str, Row | None]) -> dict[str, Row]:
         return {key: row for key, row in {**self.amended.rows, **rows}.items() if row is not None}
-
-    async def change(self, what: str, rows: Mapping[str, Row | None], settings: bool = False) -> None:
-        """Checked, written down, then done; what cannot be done is taken back."""
-        async with self.alone(what):
-            wanted = await self._loaded(rows) if settings else None
-            before = {key: self.amended.rows.get(key) for key in rows}
-            await self._write(rows)
-            if wanted is not None:
-                try:
-                    await self.apply(wanted)
-                except (HeliographError, TimeoutError) as error:
-                    await self._write(before)
-                    raise Refused(409, str(error) or "a cluster did not answer in time") from error
-                self.unfit = wanted.unfit
-
-    @contextlib.asynccontextmanager
-    async def alone(self, what: str) -> AsyncIterator[None]:
-        """While nobody else changes anything; Refused if somebody does."""
-        if self._lock.locked():
-            raise Refused(409, f"another change is being made ({self._doing}): try again")
-        async with self._lock:
-            self._doing = what
-            yield
-
-    async def restart(self, flow: str) -> None:
-        """It ends, drained, and begins anew, as at a start; the others notice nothing."""
-        async with self.alone(f"restart of {flow}"):
-            wanted = await self._loaded({})
-            others = tuple(one for one in wanted.flows if one.flow.name != flow)
-            try:
-                await self.apply(replace(wanted, flows=others))
-                await self.apply(wanted)
-            except (HeliographError, TimeoutError) as error:
-                raise Refused(409, str(error) or "a cluster did not answer in time") from error
 
     async def _write(self, rows: Mapping[str, Row | None]) -> None:
         if rows:

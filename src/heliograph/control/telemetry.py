@@ -21,6 +21,7 @@ from heliograph.model.clusters import Cluster
 VERSION = 1
 LANES_IN_A_RECORD = 500
 _SECONDS = 2.0
+_NOT_TOLD = frozenset({"counts", "latency_ms", "events"})
 
 Record = Mapping[str, Any]
 Held = Callable[[str], Mapping[str, Any]]
@@ -29,20 +30,33 @@ Held = Callable[[str], Mapping[str, Any]]
 
 def row_of(view: LaneView) -> dict[str, Any]:
     """What others may see of a lane."""
-    row = {name: value for name, value in view.row.items() if name not in ("counts", "latency_ms", "events")}
+    row = {name: value for name, value in view.row.items() if name not in _NOT_TOLD}
     return {**row, "totals": vars(view.totals)}
 
 
-def rows_of(flow: str, board: Board, waiting: Mapping[str, str], held: Held) -> list[dict[str, Any]]:
-    """The state of one flow's lanes; `waiting` are lanes that no task has yet, with the reason."""
-    lanes = [{**row_of(view), **held(key)} for key, view in sorted(board.lanes.items()) if key.startswith(f"{flow}/")]
-    known = {lane["lane"] for lane in lanes}
+def rows_of(flow: str, board: Board, waiting: Mapping[str, str], held: Held) -> list[str]:
+    """The state of one flow's lanes, a JSON object each; `waiting` are lanes that no task has yet, with the reason."""
+    known = [key for key in sorted(board.lanes) if key.startswith(f"{flow}/")]
+    lanes = [_text(board.lanes[key], held(key)) for key in known]
     lanes += [
-        {"lane": key, "state": "parked", "reason": reason, **held(key)}
+        _json({"lane": key, "state": "parked", "reason": reason, **held(key)})
         for key, reason in waiting.items()
-        if key.startswith(f"{flow}/") and key not in known
+        if key.startswith(f"{flow}/") and key not in board.lanes
     ]
     return lanes
+
+
+def _text(view: LaneView, held: Record) -> str:
+    """A lane that stands still is not written out again."""
+    if held:
+        return _json({**row_of(view), **held})
+    if not view.text:
+        view.text = _json(row_of(view))
+    return view.text
+
+
+def _json(value: Record) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def rows_are_due(lanes: int, since_last_s: float) -> bool:
@@ -50,24 +64,22 @@ def rows_are_due(lanes: int, since_last_s: float) -> bool:
     return lanes <= LANES_IN_A_RECORD or since_last_s >= lanes / LANES_IN_A_RECORD
 
 
-def snapshot(flow: str, about: Record, lanes: list[dict[str, Any]] | None) -> Iterator[dict[str, Any]]:
-    """The records of one moment; `lanes` is None where rows are not due."""
+def snapshot(flow: str, about: Record, lanes: list[str] | None) -> Iterator[str]:
+    """The records of one moment, as JSON; `lanes` is None where rows are not due."""
     head = {"version": VERSION, "flow": flow, **about}
     if lanes is not None and len(lanes) <= LANES_IN_A_RECORD:
-        yield {**head, "lanes": lanes}
+        yield _with_lanes(head, lanes)
         return
-    yield head
+    yield _json(head)
     rows = lanes or []
     parts = [rows[at : at + LANES_IN_A_RECORD] for at in range(0, len(rows), LANES_IN_A_RECORD)]
     for number, part in enumerate(parts):
-        yield {
-            "version": VERSION,
-            "flow": flow,
-            "time_ms": about["time_ms"],
-            "part": number,
-            "parts": len(parts),
-            "lanes": part,
-        }
+        place = {"time_ms": about["time_ms"], "part": number, "parts": len(parts)}
+        yield _with_lanes({"version": VERSION, "flow": flow, **place}, part)
+
+
+def _with_lanes(head: Record, lanes: list[str]) -> str:
+    return f'{_json(head)[:-1]},"lanes":[{",".join(lanes)}]}}'
 
 
 def newest(records: Iterable[Record]) -> dict[str, Any]:
@@ -96,10 +108,9 @@ class TelemetryWriter:
         self._warm = warm
         self._writers: dict[Cluster, TopicWriter] = {}
 
-    async def write(self, target: Cluster, flow: str, record: Record, now_ms: int) -> None:
+    async def write(self, target: Cluster, flow: str, record: str, now_ms: int) -> None:
         if target not in self._writers:
             self._writers[target] = TopicWriter(self._warm.client(target), TELEMETRY_TOPIC)
-        value = json.dumps(record, separators=(",", ":")).encode()
         with contextlib.suppress(HeliographError, TimeoutError):
             async with asyncio.timeout(_SECONDS):
-                await self._writers[target].append({0: [(flow.encode(), value)]}, now_ms)
+                await self._writers[target].append({0: [(flow.encode(), record.encode())]}, now_ms)

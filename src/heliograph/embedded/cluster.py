@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from heliograph.embedded.formatting import TOOL, Example, example_of, is_formatted
 from heliograph.embedded.jars import KAFKA_VERSION, ensure_kafka_jars
 from heliograph.embedded.java import find_java
 from heliograph.embedded.probe import HOST, brokers_known_to, free_ports
@@ -27,6 +28,8 @@ START_SECONDS = 90.0
 _LOOK_AGAIN_SECONDS = 0.05
 _PORT_CHOICES = 3
 _PORT_TAKEN = "Address already in use"
+_examples: dict[Path, Example] = {}
+"""By the jars whose tool has formatted it."""
 
 
 class EmbeddedCluster:
@@ -153,19 +156,32 @@ class EmbeddedCluster:
         self._layout = Layout(brokers, controller, self._config, listeners)
         for node in self._layout.nodes:
             self._folder(node).mkdir(parents=True, exist_ok=True)
-            text = node_properties(self._layout, node, self._folder(node) / "data")
+            text = node_properties(self._layout, node, self._data(node))
             Path(self._properties(node)).write_text(text)
         return ports
 
+    def _data(self, node: int) -> Path:
+        return self._folder(node) / "data"
+
     def _start_formatting(self) -> dict[int, subprocess.Popen[bytes]]:
-        tool = "kafka.tools.StorageTool"
+        """The tool for every node that there is no example for."""
+        fresh = [node for node in self._layout.nodes if not is_formatted(self._data(node))]
+        if example := _examples.get(self._jars):
+            for node in fresh:
+                example.write(self._data(node), self.cluster_id, node)
+            return {}
         return {
             node: self._tether.start(
-                self._command(tool, "format", "-t", self.cluster_id, "-c", self._properties(node)), self.log(node)
+                self._command(TOOL, "format", "-t", self.cluster_id, "-c", self._properties(node)), self.log(node)
             )
-            for node in self._layout.nodes
-            if not (self._folder(node) / "data" / "meta.properties").exists()
+            for node in fresh
         }
+
+    def _finish_formatting(self, tools: Mapping[int, subprocess.Popen[bytes]]) -> None:
+        for node, tool in tools.items():
+            if tool.wait() != 0:
+                raise _NodeEnded(self.name, node, self.log(node))
+            _examples.setdefault(self._jars, example_of(self._data(node)))
 
     def _launch(self, node: int) -> None:
         self._processes[node] = self._tether.start(self._command("kafka.Kafka", self._properties(node)), self.log(node))
@@ -229,9 +245,7 @@ def _start_together(clusters: Sequence[EmbeddedCluster]) -> None:
         taken += cluster._choose_ports(taken)
     formatting = [(cluster, cluster._start_formatting()) for cluster in clusters]
     for cluster, tools in formatting:
-        for node, tool in tools.items():
-            if tool.wait() != 0:
-                raise _NodeEnded(cluster.name, node, cluster.log(node))
+        cluster._finish_formatting(tools)
     for cluster in clusters:
         cluster._launch_all()
     for cluster in clusters:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heliograph.errors import BrokerRefused, HeliographError
@@ -35,6 +36,8 @@ class Bookkeeper:
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
         self._written: dict[str, LedgerEntry] = {}
+        self._seen: dict[LaneRun, int] = {}
+        """The moves of each lane whose position is in the ledger."""
         self._buried: set[EntryKey] = set()
         self._failing: dict[str, float] = {}
         self._told: set[str] = set()
@@ -78,27 +81,39 @@ class Bookkeeper:
     async def _write(self, target: str, ledger: Ledger) -> None:
         """The positions that moved since they were last written."""
         now = now_ms()
-        moving = (life.run for life in self._lives(target) if not self._is_known(life.run))
-        moved = [entry for run in moving if (entry := run.entry(now)) is not None]
-        if not moved:
-            return
-        records: list[tuple[EntryKey, bytes | None]] = [
-            (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in moved
-        ]
-        outlived = [key for entry in moved for key in self._outlived(ledger, entry)]
-        await ledger.write([*records, *((key, None) for key in outlived)], now)
-        self._buried.update(outlived)
-        for entry in moved:
-            self._written[entry.lane.key] = entry
+        stirred = {life.run: life.run.moves for life in self._lives(target) if self._has_moved(life.run)}
+        found = [(run, entry) for run in stirred if (entry := run.entry(now)) is not None]
+        moved = [entry for run, entry in found if not (self._is_known(entry) or self._is_there(ledger, run, entry))]
+        if moved:
+            records: list[tuple[EntryKey, bytes | None]] = [
+                (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in moved
+            ]
+            outlived = [key for entry in moved for key in self._outlived(ledger, entry)]
+            await ledger.write([*records, *((key, None) for key in outlived)], now)
+            self._buried.update(outlived)
+        self._written.update((entry.lane.key, entry) for entry in moved)
+        self._seen.update(stirred)
 
-    def _is_known(self, run: LaneRun) -> bool:
-        written, acked = self._written.get(run.lane.id.key), run.acked
-        return (
-            written is not None
-            and acked is not None
-            and (written.generation, written.source_next, written.target_next)
-            == (acked.generation, run.position(), acked.target_next)
+    def _has_moved(self, run: LaneRun) -> bool:
+        return self._seen.get(run) != run.moves
+
+    def _is_known(self, entry: LedgerEntry) -> bool:
+        """This slot wrote it."""
+        written = self._written.get(entry.lane.key)
+        return written is not None and (written.generation, written.source_next, written.target_next) == (
+            entry.generation,
+            entry.source_next,
+            entry.target_next,
         )
+
+    def _is_there(self, ledger: Ledger, run: LaneRun, entry: LedgerEntry) -> bool:
+        """The slot before wrote it: of thousands of idle lanes that are handed over none is written again.
+
+        On a compacted source a lower entry that a zombie wrote since would be believed after compaction, and repeat (P8).
+        """
+        latest = ledger.book.latest(entry.lane)
+        same = latest is not None and replace(latest, time_ms=entry.time_ms) == entry
+        return same and not run.lane.compacted and not self._outlived(ledger, entry)
 
     def _outlived(self, ledger: Ledger, entry: LedgerEntry) -> list[EntryKey]:
         """P1.1: older generations are taken out of the ledger once a newer one has an acknowledged record."""

@@ -307,6 +307,7 @@ class SourceReader:
         return any(part.error_code or part.end > part.start or part.diverging_epoch >= 0 for part in result.partitions)
 
     def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
+        run.stir()
         if part.error_code or part.diverging_epoch >= 0:
             run.fail(source_failure(run, part))
             return

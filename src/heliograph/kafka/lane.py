@@ -129,7 +129,7 @@ class LaneRun:
         self.idle = asyncio.Event()
         self.idle.set()
         self.source_end = self.high_watermark = -1
-        self.log_start = 0
+        self.log_start = self.moves = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused = Refusal()
@@ -149,8 +149,13 @@ class LaneRun:
 
     # -- life -------------------------------------------------------------------------------------------------------
 
+    def stir(self) -> None:
+        """Something may have changed that reports or the ledger tell. Who remembers the number of moves need not look again."""
+        self.moves += 1
+
     def begin(self, start: Start, now_ms: int) -> None:
         """Attach succeeded: follow from here."""
+        self.stir()
         self.start = start
         self.queue.clear()
         self.queued_bytes = 0
@@ -171,6 +176,7 @@ class LaneRun:
         self.become(LaneState.FOLLOWING, "", now_ms)
 
     def become(self, state: LaneState, reason: str, now_ms: int) -> None:
+        self.stir()
         if (state, reason) != (self.state, self.reason):
             self.since_ms = now_ms
         if state is LaneState.PARKED:
@@ -183,6 +189,7 @@ class LaneRun:
 
     def fail(self, failure: Failure) -> None:
         """Stop sending; the first failure counts, what is queued is fetched again after the next attach."""
+        self.stir()
         if self.failure is None:
             if failure.finding == "source_range":
                 self.stopped_at = self.position()  # where the loss begins, markers that were passed left out
@@ -275,6 +282,7 @@ class LaneRun:
 
     def answered(self, answer: ProducedPartition, message: str, now_ms: int) -> None:
         item = self.in_flight.popleft()
+        self.stir()
         self.queued_bytes -= item.size if self.failure is None else 0
         if item.chunk is not None:
             item.chunk.release()

@@ -99,11 +99,12 @@ class LaneLife:
         event = Event(now_ms(), self.rules.flow, self.subject, kind, reason, what_to_do)
         if self._told is None or self._told.told != event.told:
             self._told = event
-            self._events.append(event)
+            self.pass_on(event)
 
     def pass_on(self, event: Event) -> None:
         """An event that is not of this lane alone: its report takes it along."""
         self._events.append(event)
+        self.run.stir()
 
     def take_events(self) -> list[Event]:
         """The events since the last call, for the task's report."""
@@ -306,7 +307,7 @@ class LaneLife:
         if run.state is not LaneState.PARKED:
             run.become(LaneState.DONE, "caught up" if self.finished else "released", now_ms())
         self.released = True
-        self.slot.ended.append(run.lane.id.key)
+        self.slot.end(run.lane.id.key)
 
     def now_ms(self) -> int:
         return now_ms()

@@ -131,6 +131,7 @@ class Slot:
         self.lives: dict[str, LaneLife] = {}
         self.ended: list[str] = []
         """Lanes that ended, until the task has told the driver."""
+        self.ending = asyncio.Event()
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
@@ -162,6 +163,11 @@ class Slot:
 
     def stop(self) -> None:
         self.release(list(self.lives))
+
+    def end(self, key: str) -> None:
+        """A lane's last word: its position is exact from now on."""
+        self.ended.append(key)
+        self.ending.set()
 
     # -- running ----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from heliograph.model.lanes import Lane, LaneId
 
 SLACK = 1.25
+LANES_OF_AN_EPOCH = 1000
 _IDLE_SHARE = 0.01
 """What an idle lane weighs, as a share of the mean load: polling it costs a little, so idle lanes are spread too."""
 _ROUNDING = 1e-9
@@ -46,6 +47,17 @@ def balance(
     sticky.place(moved)
     chosen = sticky if sticky.heaviest <= limit and not sticky.has_empty else plain
     return [tuple(sorted(slot, key=lambda lane: lane.id)) for slot in chosen.lanes]
+
+
+def epoch_length(seconds: float, lanes: int) -> float:
+    """How long so many lanes stay where they are, if nothing asks for a change.
+
+    Handing a lane over costs the same whether it carries something or not, so many lanes are handed over less often.
+
+    >>> epoch_length(45, 20), epoch_length(45, 1000), epoch_length(45, 5000)
+    (45, 45, 225.0)
+    """
+    return seconds if lanes <= LANES_OF_AN_EPOCH else seconds * lanes / LANES_OF_AN_EPOCH
 
 
 class _Slots:

@@ -40,12 +40,13 @@ def router(scene: Scene) -> APIRouter:
         return await scene.ask("add-topic", flow=flow, **new.model_dump(), who=who(request))
 
     @api.delete("/flows/{flow}/topics/{topic}", summary="Take a topic out; what was copied stays")
-    async def remove(flow: str, topic: str, request: Request, reason: str = "") -> Row:
+    async def remove(flow: str, topic: str, request: Request, reason: str = "", dry_run: bool = False) -> Row:
         known(scene, flow)
-        return await scene.ask("remove-topic", flow=flow, topic=topic, reason=reason, who=who(request))
+        asked = {"flow": flow, "topic": topic, "reason": reason, "dry_run": dry_run}
+        return await scene.ask("remove-topic", **asked, who=who(request))
 
     @api.post("/reload", summary="Read the file again")
-    async def reload() -> Row:
-        return await scene.ask("reload")
+    async def reload(dry_run: bool = False) -> Row:
+        return await scene.ask("reload", dry_run=dry_run)
 
     return api

@@ -10,6 +10,8 @@ _REASON = Field(default="", max_length=500, description="Why: kept and shown whe
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    dry_run: bool = Field(default=False, description="Check it and change nothing.")
+
 
 class Subject(_Body):
     """A flow, one of its topics, or one partition of a topic."""

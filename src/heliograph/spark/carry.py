@@ -27,6 +27,9 @@ from heliograph.spark import line as words
 from heliograph.spark.line import SILENCE_SECONDS, Line
 
 _REPORT_SECONDS = 1.0
+_LOOK_SECONDS = 0.2
+_LOOK_AT_ALL = 10
+"""Every so many reports all lanes are looked at, for what becomes due by time alone."""
 _LATENCIES_PER_REPORT = 256
 
 
@@ -92,6 +95,9 @@ class Task:
         self._line: Line | None = None
         self._shown: dict[str, object] = {}
         """What was last reported of each lane: those that stand still are left out."""
+        self._seen: dict[str, int] = {}
+        """The moves of each lane at the last report."""
+        self._reports = 0
 
     async def run(self) -> dict[str, Any]:
         slot = Slot(self._order.plan, self._warm, self._attempt)
@@ -101,7 +107,7 @@ class Task:
                 self._line = await Line.dial(host, port)
         except (OSError, TimeoutError):
             self._line = None
-        helpers = [asyncio.create_task(self._talk(slot)), asyncio.create_task(self._watch(slot))]
+        helpers = [asyncio.create_task(work) for work in (self._talk(slot), self._watch(slot), self._hand_over(slot))]
         try:
             await slot.run()
             self._report(slot)
@@ -114,7 +120,7 @@ class Task:
         return {
             "epoch": self._order.epoch,
             "slot": self._order.slot,
-            "lanes": [_row(life) for life in slot.lives.values()],
+            "lanes": len(slot.lives),
         }
 
     async def _talk(self, slot: Slot) -> None:
@@ -149,9 +155,8 @@ class Task:
         deadline = time.monotonic() + self._order.seconds
         reported = time.monotonic()
         while True:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(_LOOK_SECONDS)
             now = time.monotonic()
-            self._say_released(slot)
             if os.getppid() != self._parent:
                 # The daemon is gone and with it whoever would stop this worker: two copies must not go on for long.
                 os._exit(1)
@@ -161,15 +166,17 @@ class Task:
                 reported = now
                 self._report(slot)
 
+    async def _hand_over(self, slot: Slot) -> None:
+        """Say of lanes that they ended, at once: somebody waits for them. Thousands end in the same moment."""
+        while True:
+            await slot.ending.wait()
+            self._say_released(slot)
+
     def _say_released(self, slot: Slot) -> None:
-        if self._line is None:
-            return
         ended, slot.ended = slot.ended, []
-        for key in ended:
-            life = slot.lives[key]
-            entry = life.run.entry(0)
-            text = None if entry is None else encode_entry(entry).decode()
-            self._line.send(words.released(key, text, life.run.is_clean()))
+        slot.ending.clear()
+        if self._line is not None and ended:
+            self._line.send(words.released([_last_word(slot.lives[key]) for key in ended]))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
@@ -183,11 +190,22 @@ class Task:
             self._line.send(words.report(list(self._news(slot)), about))
 
     def _news(self, slot: Slot) -> Iterator[dict[str, Any]]:
+        self._reports += 1
+        everything = self._reports % _LOOK_AT_ALL == 0
         for key, life in slot.lives.items():
+            moves = life.run.moves
+            if self._seen.get(key, 0) == moves and not everything:
+                continue
+            self._seen[key] = moves
             events, face = life.take_events(), _face(life)
             if events or self._shown.get(key) != face:
                 self._shown[key] = face
                 yield _row(life) | _taken(life, events)
+
+
+def _last_word(life: LaneLife) -> tuple[str, str | None, bool]:
+    entry = life.run.entry(0)
+    return life.run.lane.id.key, None if entry is None else encode_entry(entry).decode(), life.run.is_clean()
 
 
 def _entry(text: str) -> LedgerEntry:

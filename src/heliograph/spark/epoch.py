@@ -9,7 +9,7 @@ import json
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -24,9 +24,9 @@ class EpochOutcome:
     """What the tasks of an epoch brought back, or why the job failed."""
 
     epoch: int
-    rows: tuple[dict[str, Any], ...] = ()
     failure: str = ""
-    lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lanes: int = 0
+    """That its tasks carried to their end."""
 
 
 class EpochRunner:
@@ -53,8 +53,7 @@ class EpochRunner:
             found = context.parallelize(blobs, len(blobs)).mapPartitions(run_orders).collect()
         except Exception as error:  # noqa: BLE001  a lost JVM, worker or cluster shows as many kinds: all mean "run it again"
             return EpochOutcome(epoch, failure=_reason(error))
-        rows = tuple(json.loads(row) for row in found)
-        return EpochOutcome(epoch, rows, lanes={lane["lane"]: lane for row in rows for lane in row["lanes"]})
+        return EpochOutcome(epoch, lanes=sum(json.loads(row)["lanes"] for row in found))
 
     def status(self) -> dict[str, Any]:
         """What Spark itself says of the running epochs."""

@@ -32,9 +32,10 @@ def report(lanes: Sequence[Mapping[str, Any]], slot: Mapping[str, Any]) -> Messa
     return {"kind": "report", "lanes": list(lanes), "slot": dict(slot)}
 
 
-def released(lane: str, entry: str | None, clean: bool) -> Message:
-    """`clean`: nothing of the task's is on its way any more; else a request may still arrive after its connection ended."""
-    return {"kind": "released", "lane": lane, "entry": entry, "clean": clean}
+def released(lanes: Sequence[tuple[str, str | None, bool]]) -> Message:
+    """Lanes that ended, each with its entry, and whether it is clean: nothing of the task's is on its way any more; else a
+    request may still arrive after its connection ended."""
+    return {"kind": "released", "lanes": [list(lane) for lane in lanes]}
 
 
 def go(lanes: Sequence[str], held: bool, alone: bool, entries: Mapping[str, str]) -> Message:

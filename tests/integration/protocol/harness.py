@@ -90,7 +90,7 @@ class Mirror:
         self.lane_key = f"{self.flow}/{name}/0"
         self.target_cluster = Cluster(f"{name}t", (target,))
         self.policies: Mapping[str, str] = {}
-        """Lines `on.*` of the file that `open` reads."""
+        """Lines of the flow in the file that `open` reads."""
 
     def make_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         create_topic(self.source, self.topic, partitions, config=config)
@@ -107,14 +107,14 @@ class Mirror:
         )
 
     def planner(self, isolation: str = "read_committed") -> FlowPlanner:
+        of_flow = {"topics": self.topic, **self.policies}
         text = self.lines() + "\n".join(
             (
-                f"{self.flow}.topics = {self.topic}",
                 f"{self.topic}t->{self.topic}s.enabled = false",
                 "replication.factor = 1",
                 "heartbeats.replication.enabled = false",  # `entries[0]` is the lane of this topic
                 f"{self.flow}.consumer.isolation.level = {isolation}",
-                *(f"{self.flow}.{name} = {value}" for name, value in self.policies.items()),
+                *(f"{self.flow}.{name} = {value}" for name, value in of_flow.items()),
             )
         )
         settings = load(text, "protocol.properties")

@@ -42,3 +42,26 @@ def test_a_ledger_that_cannot_be_written_is_told_and_so_is_its_end(
         attempt.wait_for(is_written, "the position is in the ledger")
         attempt.stop()
     mirror.assert_identical(2)
+
+
+def test_a_position_that_the_ledger_has_is_not_written_again_by_the_next_attempt(mirror: Mirror) -> None:
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, [Sample(b"one")])
+    opened = mirror.open()
+    lane = opened.plan.lanes[0].id
+    with Attempt(opened, QUICK) as first:
+        first.wait_for_records(1)
+        first.stop()
+    before = mirror.book().latest(lane)
+    assert before is not None and before.source_next == 1
+    with Attempt(opened, QUICK) as idle:
+        idle.wait_for_position(1)
+        idle.stop()
+    assert mirror.book().latest(lane) == before, "not even its time"
+    with Attempt(opened, QUICK) as busy:
+        write(mirror.source, mirror.topic, [Sample(b"two")])
+        busy.wait_for_position(2)
+        busy.stop()
+    after = mirror.book().latest(lane)
+    assert after is not None and after.source_next == 2
+    mirror.assert_identical(2)

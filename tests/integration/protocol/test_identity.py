@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import uuid
 from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import TopicCollection
 
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.slot import now_ms
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
-from heliograph.replication.generations import EntryKey, encode_entry
 from tests.integration.protocol.harness import Mirror, carry, with_client
-from tests.support.topics import ends
+from tests.support.reading import messages
+from tests.support.topics import ANSWER_SECONDS, admin, ends, partition_count
 from tests.support.writers import samples, write
 
 
@@ -99,18 +105,47 @@ def test_a_lower_entry_of_the_same_generation_does_no_harm(mirror: Mirror) -> No
     assert mirror.book().latest(first.lane) == further
 
 
+def ledger_records(mirror: Mirror) -> list[tuple[str, dict[str, Any] | None]]:
+    """What the broker holds of the lane, by an independent client: keys, and values as JSON; None for what was taken back."""
+    partitions = range(partition_count(mirror.target, "__heliograph-ledger"))
+    read = [message for each in partitions for message in messages(mirror.target, "__heliograph-ledger", each)]
+    found = [(message.key().decode(), message.value()) for message in read]
+    return [(key, value and json.loads(value)) for key, value in found if key.startswith(f"{mirror.lane_key}/")]
+
+
+def topic_id(bootstrap: str, topic: str) -> str:
+    client = admin(bootstrap)
+    described = client.describe_topics(TopicCollection([topic]))[topic].result(ANSWER_SECONDS)
+    return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{described.topic_id}==")))
+
+
 def test_the_ledgers_bytes_on_the_broker_are_what_was_written(mirror: Mirror) -> None:
     """P1.2: entry and claim hold ids of both topics, the target cluster, identity, positions and rule."""
     mirror.make_topic()
-    opened = mirror.open()
-    entry = opened.entries[0]
-    lane = opened.plan.lanes[0]
-    assert entry.source_topic_id == lane.source_topic_id
-    assert entry.target_topic_id == lane.target_topic_id
-    assert entry.target_cluster_id == opened.plan.target_cluster_id
-    assert entry.rule == Rule("read_committed")
-    assert b"producer_epoch" in encode_entry(entry)
-    assert str(EntryKey(entry.lane, 0)) == f"{mirror.lane_key}/0"
+    write(mirror.source, mirror.topic, samples(7))
+    carry(mirror.open())
+    (claim_key, claim), *between, (last_key, last) = ledger_records(mirror)
+    assert claim is not None and last is not None
+    (writer,) = mirror.producers()
+    wanted = {
+        "version": 1,
+        "flow": mirror.flow,
+        "topic": mirror.topic,
+        "partition": 0,
+        "generation": 0,
+        "producer_id": writer,
+        "isolation": "read_committed",
+        "target_cluster_id": admin(mirror.target).list_topics(timeout=ANSWER_SECONDS).cluster_id,
+        "source_topic_id": topic_id(mirror.source, mirror.topic),
+        "target_topic_id": topic_id(mirror.target, mirror.remote),
+        "source_start": 0,
+        "target_start": 0,
+    }
+    assert claim_key.startswith(f"{mirror.lane_key}/0#") and (claim_key, None) in between, "the claim is taken back"
+    assert wanted.items() <= claim.items()
+    assert last_key == f"{mirror.lane_key}/0"
+    moved = {"source_next": 7, "target_next": 7, "sequence_next": 7, "producer_epoch": claim["producer_epoch"]}
+    assert (wanted | moved).items() <= last.items()
 
 
 def test_generation_0_begins_at_sequence_0_and_a_new_one_with_a_fresh_epoch_too(mirror: Mirror) -> None:

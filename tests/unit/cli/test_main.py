@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,10 +86,14 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_command_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """And every module that has a parser is a command."""
+    folder = Path(main.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py") if "\ndef add_parser(" in path.read_text(encoding="utf-8")}
+    assert {name.replace("_", "-") for name in modules} == set(main.COMMANDS)
     with pytest.raises(SystemExit):
         main.main(["--help"])
     shown = capsys.readouterr().out
-    assert all(f"heliograph {command}" in shown for command in ("run", "status", "config", "demo"))
+    assert set(re.findall(r"^  heliograph ([a-z-]+)", shown, re.MULTILINE)) == set(main.COMMANDS)
 
 
 def test_help_is_there_at_once_because_nothing_large_is_loaded_for_it() -> None:

@@ -134,3 +134,13 @@ def test_what_a_forgotten_lane_carried_stays_in_the_sums() -> None:
     board.forget_lane(LANE)
     assert list(board.lanes) == [OTHER]
     assert board.carried() == (15, 150)
+
+
+def test_only_lanes_that_were_reported_since_are_heard_of() -> None:
+    board = Board()
+    take(board, "one", 10)
+    take(board, "one", 5, lane=OTHER)
+    assert board.take_heard() == {LANE, OTHER}
+    assert board.take_heard() == set()
+    take(board, "two", 1)
+    assert board.take_heard() == {LANE}

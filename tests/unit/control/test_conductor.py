@@ -160,16 +160,26 @@ def test_a_hand_over_is_release_then_released_then_go_with_the_exact_position(st
     new = stage.task("new", A, B, epoch=2)
     assert sorted(lane for message in old.said("release") for lane in message["lanes"]) == [A, B]
     assert gos(new) == []
-    stage.says(old, words.released(A, "entry-a", clean=True))
+    stage.says(old, words.released([(A, "entry-a", True)]))
     assert gos(new) == [([A], ALONE, {A: "entry-a"})]
     assert (stage.holder(A), stage.holder(B)) == ("new", "old")
-    stage.says(old, words.released(B, None, clean=True))
+    stage.says(old, words.released([(B, None, True)]))
     assert gos(new)[1:] == [([B], ALONE, {})]
+
+
+def test_lanes_that_end_together_go_on_together(stage: Stage) -> None:
+    old = stage.task("old", A, B, C)
+    first = stage.task("first", A, B, epoch=2)
+    second = stage.task("second", C, epoch=2, slot=1)
+    stage.says(old, words.released([(A, "entry-a", True), (B, None, True), (C, "entry-c", True)]))
+    assert gos(first) == [([A, B], ALONE, {A: "entry-a"})]
+    assert gos(second) == [([C], ALONE, {C: "entry-c"})]
+    assert [stage.holder(lane) for lane in (A, B, C)] == ["first", "first", "second"]
 
 
 def test_lanes_that_were_released_with_nobody_waiting_are_free(stage: Stage) -> None:
     old = stage.task("old", A)
-    stage.says(old, words.released(A, "entry", clean=True))
+    stage.says(old, words.released([(A, "entry", True)]))
     assert stage.holder(A) is None
     new = stage.task("new", A, epoch=2)
     assert gos(new) == [([A], ALONE, {})]
@@ -178,8 +188,8 @@ def test_lanes_that_were_released_with_nobody_waiting_are_free(stage: Stage) -> 
 def test_a_release_by_who_does_not_hold_the_lane_says_nothing(stage: Stage) -> None:
     stage.task("old", A)
     other = stage.task("other", B, slot=1)
-    stage.says(other, words.released(A, "forged", clean=True))
-    stage.says(other, words.released("A->B/unknown/0", None, clean=True))
+    stage.says(other, words.released([(A, "forged", True)]))
+    stage.says(other, words.released([("A->B/unknown/0", None, True)]))
     assert stage.holder(A) == "old"
 
 
@@ -196,7 +206,7 @@ def test_the_newest_task_that_wants_a_lane_gets_it(stage: Stage) -> None:
     old = stage.task("old", A)
     overtaken = stage.task("overtaken", A, epoch=2)
     newest = stage.task("newest", A, epoch=3)
-    stage.says(old, words.released(A, "entry", clean=True))
+    stage.says(old, words.released([(A, "entry", True)]))
     assert gos(overtaken) == []
     assert gos(newest) == [([A], ALONE, {A: "entry"})]
 
@@ -211,7 +221,7 @@ def test_ready_again_does_not_ask_the_holder_to_release_to_itself(stage: Stage) 
 def test_a_release_that_may_leave_a_request_behind_hands_over_no_position_and_no_certainty(stage: Stage) -> None:
     old = stage.task("old", A)
     new = stage.task("new", A, epoch=2)
-    stage.says(old, words.released(A, "entry", clean=False))
+    stage.says(old, words.released([(A, "entry", False)]))
     assert gos(new) == [([A], HELD, {})]
     stage.tick(WAIT)
     assert gos(new)[1:] == [([A], ALONE, {})]
@@ -219,7 +229,7 @@ def test_a_release_that_may_leave_a_request_behind_hands_over_no_position_and_no
 
 def test_an_unclean_release_with_nobody_waiting_is_remembered(stage: Stage) -> None:
     old = stage.task("old", A)
-    stage.says(old, words.released(A, "entry", clean=False))
+    stage.says(old, words.released([(A, "entry", False)]))
     assert gos(stage.task("new", A, epoch=2)) == [([A], HELD, {})]
 
 
@@ -282,7 +292,7 @@ def test_to_be_told_held_does_not_end_the_wait_for_the_lost(stage: Stage) -> Non
     stage.held = True
     stage.tick(10)
     new = stage.task("new", A, epoch=3)
-    stage.says(middle, words.released(A, "entry", clean=True))
+    stage.says(middle, words.released([(A, "entry", True)]))
     assert gos(new) == [([A], HELD, {A: "entry"})]
     stage.tick(WAIT - 10)
     assert gos(new)[1:] == [([A], ALONE, {})]
@@ -294,7 +304,7 @@ def test_a_flow_that_was_lost_takes_nothing_back_but_its_successor_races(stage: 
     stage.tick(1)
     assert gos(old) == [([A], ALONE, {})]
     new = stage.task("new", A, epoch=2)
-    stage.says(old, words.released(A, "entry", clean=True))
+    stage.says(old, words.released([(A, "entry", True)]))
     assert gos(new) == [([A], RACING, {A: "entry"})]
     stage.held = True
     stage.tick(1)
@@ -334,7 +344,7 @@ def test_a_lost_heir_leaves_the_holder_alone(stage: Stage) -> None:
     heir = stage.task("heir", A, epoch=2)
     stage.lose(heir)
     assert stage.holder(A) == "old"
-    stage.says(old, words.released(A, "entry", clean=True))
+    stage.says(old, words.released([(A, "entry", True)]))
     assert stage.holder(A) is None
     assert gos(heir) == []
 
@@ -361,7 +371,7 @@ def test_doubt_is_inherited_by_who_takes_over_in_good_order(stage: Stage) -> Non
     middle = stage.task("middle", A, epoch=2)
     stage.clock.now += 30
     new = stage.task("new", A, epoch=3)
-    stage.says(middle, words.released(A, "entry", clean=True))
+    stage.says(middle, words.released([(A, "entry", True)]))
     assert gos(new) == [([A], HELD, {A: "entry"})]
     stage.tick(WAIT - 30)
     assert gos(new)[1:] == [([A], ALONE, {})]
@@ -397,7 +407,7 @@ def test_after_six_seconds_without_a_word_the_successor_goes_on_not_alone(stage:
     stage.tick(0.5)
     assert gos(new) == [([A], HELD, {})]
     assert stage.holder(A) == "new"
-    stage.says(old, words.released(A, "late", clean=True))
+    stage.says(old, words.released([(A, "late", True)]))
     assert stage.holder(A) == "new"
     assert len(gos(new)) == 1
     stage.tick(WAIT)
@@ -407,7 +417,7 @@ def test_after_six_seconds_without_a_word_the_successor_goes_on_not_alone(stage:
 def test_one_overdue_lane_does_not_take_the_others_from_their_holder(stage: Stage) -> None:
     old = stage.task("old", A, B)
     new = stage.task("new", A, B, epoch=2)
-    stage.says(old, words.released(A, "entry", clean=True))
+    stage.says(old, words.released([(A, "entry", True)]))
     stage.tick(7)
     assert gos(new) == [([A], ALONE, {A: "entry"}), ([B], HELD, {})]
 
@@ -432,7 +442,7 @@ def test_lanes_that_are_no_longer_planned_are_released_by_their_holder(stage: St
     line = stage.task("one", A, B)
     stage.conductor.keep_only({B, "A->B/never-seen/0"})
     assert line.said("release") == [words.release([A])]
-    stage.says(line, words.released(A, "entry", clean=True))
+    stage.says(line, words.released([(A, "entry", True)]))
     stage.conductor.keep_only({B})
     assert len(line.said("release")) == 1
     assert stage.conductor.carries(B.split("/")[0])

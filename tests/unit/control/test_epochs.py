@@ -108,8 +108,9 @@ class Stage:
         rules = {flow: FlowRules(flow, flow[0], flow[-1], True, 86_400_000) for flow in ("A->B", "A->C")}
         clusters = {alias: Cluster(alias, (f"{alias}:1",)) for alias in "ABC"}
         self.work = Work((lane(0), lane(1), lane(2)), {}, clusters, rules)
+        self.loads: dict[LaneId, float] = {}
         self.epochs = Epochs(
-            cast(Engine, self.engine), self.conductor, load(FILE, "test").engine, lambda: self.work, dict
+            cast(Engine, self.engine), self.conductor, load(FILE, "test").engine, lambda: self.work, lambda: self.loads
         )
         self._carrying: asyncio.Task[None] | None = None
 
@@ -153,6 +154,31 @@ def test_the_next_epoch_begins_half_a_second_before_the_last_one_ends(stage: Sta
     gaps = [later - sooner for sooner, later in zip(stage.begun(), stage.begun()[1:], strict=False)]
     assert all(9.5 <= gap <= 9.8 for gap in gaps), gaps
     assert [orders[0].epoch for orders in stage.engine.orders] == [1, 2, 3, 4]
+
+
+def test_many_lanes_are_handed_over_less_often_and_a_change_is_still_taken_up_at_once(stage: Stage) -> None:
+    stage.work = replace(stage.work, lanes=tuple(lane(number) for number in range(3000)))
+    stage.carry(31)
+    assert len(stage.begun()) == 2
+    assert 29.5 <= stage.begun()[1] <= 29.8
+    assert {order.seconds for order in stage.engine.orders[0]} == {36}
+    stage.epochs.changed()
+    stage.carry(0.5)
+    assert len(stage.begun()) == 3
+
+
+def test_load_that_has_moved_is_shared_out_again_without_waiting_for_the_end_of_a_long_epoch(stage: Stage) -> None:
+    stage.work = replace(stage.work, lanes=tuple(lane(number) for number in range(3000)))
+    stage.carry(9)
+    heavy = [found.id for found in stage.engine.orders[0][0].plan.lanes[:2]]
+    stage.loads = {found.id: 0.0 for found in stage.work.lanes} | dict.fromkeys(heavy, 1000000.0)
+    stage.carry(2)
+    assert len(stage.begun()) == 2
+    places = [
+        {found.id: order.slot for order in orders for found in order.plan.lanes} for orders in stage.engine.orders
+    ]
+    assert places[0][heavy[0]] == places[0][heavy[1]]
+    assert places[1][heavy[0]] != places[1][heavy[1]]
 
 
 def test_an_order_has_all_that_its_task_needs_and_nothing_of_other_flows(stage: Stage) -> None:

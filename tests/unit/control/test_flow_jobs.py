@@ -29,7 +29,7 @@ def names(warm: Warm, lines: str = "", trial: str = "") -> set[str]:
     loaded = load(FLOW + lines, "mm2.properties")
     settings = replace(loaded.flows[0], flow=replace(loaded.flows[0].flow, trial=trial))
     planner = FlowPlanner(settings, loaded.engine)
-    ground = Ground(settings, lambda: None, planner, warm, Clock(), lambda: None, lambda _: None)
+    ground = Ground(settings, lambda: None, planner, warm, Clock(), lambda: None, lambda _: None, lambda _: None)
     try:
         return {job.name for job in (*repeated_jobs(ground), *lasting_jobs(ground))}
     finally:
