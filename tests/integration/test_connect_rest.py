@@ -5,17 +5,18 @@ What must differ (ports, versions, ids, words of Java) is compared by shape. Whe
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
-from tests.support.connect import ConnectWorker, mirror_source
+from tests.support.connect import ConnectWorker
+from tests.support.connect_pair import Pair, Side
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.mirror import QUICK, word
 from tests.support.rest import Rest, rest_of
@@ -26,94 +27,10 @@ from tests.support.writers import samples, write
 PACKAGE = "org.apache.kafka.connect.mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RECORDS = 100
-SHAPES = {"worker_id", "version", "commit", "kafka_cluster_id", "trace"}
-"""Fields whose values must differ; both must have them, with a value of the same type."""
-
-
-@dataclass
-class Side:
-    """A worker, and the alias under which it copies, so that both write topics of their own."""
-
-    rest: Rest
-    alias: str
-    clusters: TwoClusters
-    topic: str
-
-    def config(self, **changed: str | None) -> dict[str, Any]:
-        base = mirror_source((self.alias, self.clusters.a.bootstrap), ("B", self.clusters.b.bootstrap), self.topic)
-        fields = {**base, **{name.replace("_", "."): value for name, value in changed.items()}}
-        return {name: value for name, value in fields.items() if value is not None}
-
-    def copied(self) -> int:
-        return sum(ends(self.clusters.b.bootstrap, f"{self.alias}.{self.topic}").values())
-
-    def state(self) -> str:
-        status, body = self.rest.ask("GET", "/connectors/orders/status")
-        if status != 200:
-            return ""
-        return " ".join([body["connector"]["state"], *(task["state"] for task in body["tasks"])])
-
-    def wait_for(self, state: str) -> None:
-        wait_until(lambda: self.state() == state, f"{self.alias} is {state}", every=0.2)
-
-
-@dataclass
-class Pair:
-    """Connect and Heliograph."""
-
-    connect: Side
-    ours: Side
-    differences: list[str] = field(default_factory=list)
-
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        return self.connect, self.ours
-
-    def ask(self, method: str, path: str, body: Any = None, instead: int = 0, **sent: Any) -> None:
-        """`body` may be made for each side; `instead` is our status where Connect answers 500."""
-        answers = []
-        for side in self.sides:
-            data = body(side) if callable(body) else body
-            answers.append(side.rest.ask(method, path, data, **sent))
-        (theirs, said), (ours, we_said) = answers
-        label = f"{method} {path} {sent.get('raw', '')!r}"
-        if instead:
-            assert (theirs, ours) == (500, instead), (label, answers)
-            assert we_said["error_code"] == ours and we_said["message"], label
-            assert "Exception" not in we_said["message"]
-            return
-        assert theirs == ours, (label, answers)
-        found = list(compare(self._plain(said, self.connect), self._plain(we_said, self.ours), label))
-        self.differences += found
-
-    def _plain(self, body: Any, side: Side) -> Any:
-        return json.loads(json.dumps(body).replace(side.alias, "A")) if body != "" else ""
-
-    def wait_for(self, state: str) -> None:
-        for side in self.sides:
-            side.wait_for(state)
-
-    def wait_copied(self, records: int) -> None:
-        for side in self.sides:
-            wait_until(lambda side=side: side.copied() == records, f"{side.alias}: {records} are copied", every=0.2)
-
-
-def compare(theirs: Any, ours: Any, where: str) -> Iterator[str]:
-    """Where two answers differ, in words."""
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        if theirs.keys() != ours.keys():
-            yield f"{where}: {sorted(theirs)} / {sorted(ours)}"
-        for name in theirs.keys() & ours.keys():
-            if name in SHAPES:
-                if type(theirs[name]) is not type(ours[name]):
-                    yield f"{where}.{name}: {theirs[name]!r} / {ours[name]!r}"
-            else:
-                yield from compare(theirs[name], ours[name], f"{where}.{name}")
-    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
-        for place, (one, other) in enumerate(zip(theirs, ours, strict=True)):
-            yield from compare(one, other, f"{where}[{place}]")
-    elif theirs != ours:
-        yield f"{where}: {theirs!r} / {ours!r}"
+ENVIRON = {**os.environ, "DOOR_PASSWORD": "door"}
+LOGIN = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username=mirror password="${env:DOOR_PASSWORD}";'
+)
 
 
 def worker_file(path: Path, bootstrap: str, group: str) -> Path:
@@ -140,11 +57,16 @@ def pair(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) ->
     directory, topic, group = tmp_path_factory.mktemp("connect"), word(), word()
     create_topic(two_clusters.a.bootstrap, topic, partitions=2)
     write(two_clusters.a.bootstrap, topic, samples(RECORDS, partitions=2))
-    run = HeliographRun(worker_file(directory / "worker.properties", two_clusters.b.bootstrap, f"{group}-ours"))
+    file = worker_file(directory / "worker.properties", two_clusters.b.bootstrap, f"{group}-ours")
+    run = HeliographRun(file, environ=ENVIRON)
     quiet = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "3000"}
+    lives = [run]
     with run, ConnectWorker(directory, two_clusters.b.bootstrap, group, quiet) as worker:
-        ours = Side(rest_of(run), word(), two_clusters, topic)
-        yield Pair(Side(Rest(worker.url), word(), two_clusters, topic), ours)
+        theirs, ours = Rest(worker.url), Side(lambda: rest_of(lives[-1]), word(), two_clusters, topic)
+        try:
+            yield Pair(Side(lambda: theirs, word(), two_clusters, topic), ours, lives)
+        finally:
+            lives[-1].kill_tree()
 
 
 def off(offset: Any, **partition: Any) -> Any:
@@ -335,3 +257,68 @@ def add_the_other_two(pair: Pair) -> None:
     pair.ask("GET", "/connectors")
     for kind in ("Checkpoint", "Heartbeat"):
         pair.ask("DELETE", f"/connectors/{kind}")
+
+
+def behind_doors(side: Side, alias: str, topic: str, **more: str) -> dict[str, str]:
+    """A connector that logs in on both sides, with a password by reference."""
+    config = side.config(source_cluster_alias=alias, topics=topic, **more)
+    for end, cluster in (("source", side.clusters.a), ("target", side.clusters.b)):
+        config |= {
+            f"{end}.cluster.bootstrap.servers": cluster.door(),
+            f"{end}.cluster.security.protocol": "SASL_PLAINTEXT",
+            f"{end}.cluster.sasl.mechanism": "PLAIN",
+            f"{end}.cluster.sasl.jaas.config": LOGIN,
+        }
+    return {**config, "target.cluster.alias": f"{alias}t"}
+
+
+def test_what_was_made_survives_a_kill_and_a_parked_lane_is_a_failed_task(pair: Pair) -> None:
+    ours, a, b = pair.ours, pair.ours.clusters.a.bootstrap, pair.ours.clusters.b.bootstrap
+    kept, held = word(), word()
+    for topic in (kept, held):
+        create_topic(a, topic)
+        write(a, topic, samples(20))
+    create_topic(b, f"{held}.{held}", config={"max.message.bytes": "1000"})
+    write(a, held, samples(1, size=5_000))
+    secret = behind_doors(ours, kept, kept)
+    told = {**secret, "source.cluster.sasl.jaas.config": LOGIN.replace("${env:DOOR_PASSWORD}", "door")}
+    status, refused = ours.rest.ask("POST", "/connectors", {"name": kept, "config": told})
+    assert (status, "refer to it, as in ${env:NAME}" in refused["message"]) == (400, True)
+    assert "door" not in refused["message"]
+    made = ((kept, secret, "RUNNING"), (held, behind_doors(ours, held, held), "STOPPED"))
+    for name, config, state in made:
+        status, _ = ours.rest.ask("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
+        assert status == 201
+    wait_until(lambda: sum(ends(b, f"{kept}.{kept}").values()) == 20, "the first copies", every=0.2)
+    shown = ours.rest.get(f"/connectors/{kept}/config")
+    assert shown["source.cluster.sasl.jaas.config"] == "[hidden]"
+    status, _ = ours.rest.ask("PUT", f"/connectors/{kept}/config", {**shown, "offset.lag.max": "7"})
+    assert status == 200, "what was read back may be sent back"
+
+    pair.lives[-1].kill_tree()
+    pair.lives.append(HeliographRun(file_of(pair), environ=ENVIRON).start())
+    write(a, kept, samples(30, seed=2))
+    wait_until(lambda: sum(ends(b, f"{kept}.{kept}").values()) == 50, "it goes on after the kill", every=0.2)
+    assert compare_topics(a, b, {kept: f"{kept}.{kept}"}).differences == []
+    assert ours.rest.get(f"/connectors/{kept}/config")["offset.lag.max"] == "7"
+    assert ours.rest.get(f"/connectors/{held}/status")["connector"]["state"] == "STOPPED"
+    assert sum(ends(b, f"{held}.{held}").values()) == 0
+
+    assert ours.rest.ask("PUT", f"/connectors/{held}/resume")[0] == 202
+    task = {}
+
+    def has_failed() -> bool:
+        tasks = ours.rest.get(f"/connectors/{held}/status")["tasks"]
+        task.update(tasks[0] if tasks else {})
+        return bool(tasks) and tasks[0]["state"] == "FAILED"
+
+    wait_until(has_failed, f"its task has failed: {task}", every=0.2)
+    assert task["trace"].startswith(f"{held}->{held}t/{held}/0: ")
+    assert sum(ends(b, f"{held}.{held}").values()) == 20, "what comes before it was copied"
+    for name in (kept, held):
+        assert ours.rest.ask("DELETE", f"/connectors/{name}") == (204, "")
+    wait_until(lambda: not ours.rest.get("/api/v1/flows"), "both flows have ended", every=0.2)
+
+
+def file_of(pair: Pair) -> Path:
+    return pair.lives[0].stdout.with_name("worker.properties")

@@ -25,8 +25,9 @@ _IMPORTANT = frozenset({*_FIRST, "tasks.max", "topics", "topics.exclude", "group
 _OF_FAMILIES = (
     *(f"{part}.converter.plugin.version" for part in ("key", "value", "header")),
     "topic.creation.groups",
+    "config.providers",
 )
-"""Names that Connect has rows for; here they belong to a family."""
+"""Names that Connect has rows for; here they belong to a family, or to the file."""
 _TYPES: Mapping[str, str] = MappingProxyType(
     {"bool": "BOOLEAN", "int": "LONG", "number": "DOUBLE", "list": "LIST", "regex list": "LIST", "class": "CLASS"}
 )
