@@ -72,7 +72,8 @@ def entries_of(connectors: Sequence[Connector], file: FileFacts, idle: Collectio
         said += _not_read(connector)
         for name, value in _own_entries(connector):
             book.put(connector, name, value)
-    faults = [*_in_the_file(connectors, file), *_twice(connectors), *_other_topics(connectors), *book.faults]
+    misplaced = [*_in_the_file(connectors, file), *_twice(connectors)]
+    faults = misplaced or [*_other_topics(connectors), *book.faults]
     if faults:
         raise FaultyConnector(faults)
     flows = tuple(dict.fromkeys(connector.flow for connector in connectors))

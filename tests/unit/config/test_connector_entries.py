@@ -220,8 +220,9 @@ def test_checkpoints_are_written_for_what_is_copied(sources: str, checkpoints: s
 
 
 def test_a_flow_has_one_connector_of_each_kind() -> None:
-    said = refusal(connector("Source", "one"), connector("Source", "two"))["connector.class"]
-    assert said == ("connector two: flow A->B has a MirrorSourceConnector, one: change that one, or use another alias")
+    assert refusal(connector("Source", "one"), connector("Source", "two")) == {
+        "connector.class": "connector two: flow A->B has a MirrorSourceConnector, one: change that one, or use another alias"
+    }
 
 
 def test_the_files_flows_and_clusters_are_the_files() -> None:
