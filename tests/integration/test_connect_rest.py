@@ -16,7 +16,7 @@ import pytest
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
 from tests.support.connect import ConnectWorker
-from tests.support.connect_pair import Pair, Side
+from tests.support.connect_pair import Pair, Side, compare
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.mirror import QUICK, word
 from tests.support.rest import Rest, rest_of
@@ -110,22 +110,24 @@ def ask_of_the_worker(pair: Pair) -> None:
     pair.ask("PUT", validate, {}, instead=400)
     pair.ask("PUT", validate, raw=b"{nope", instead=400)
     theirs, ours = (validated(side, validate) for side in pair.sides)
-    assert theirs.keys() <= ours.keys(), "every field that Connect's class has is known"
-    for name, (definition, value) in theirs.items():
-        assert (definition.keys(), value.keys()) == (ours[name][0].keys(), ours[name][1].keys())
-        assert bool(value["errors"]) is bool(ours[name][1]["errors"]), (name, value, ours[name][1])
-        numbers = ("INT", "LONG", "SHORT")
-        assert definition["type"] == ours[name][0]["type"] or (definition["type"] in numbers and "LONG"), name
+    pair.differences += [f"{validate}: {name} is missing" for name in theirs.keys() - ours.keys()]
+    for name in theirs.keys() & ours.keys():
+        pair.differences += compare(*(has_errors(found[name]) for found in (theirs, ours)), f"{validate}: {name}")
 
 
-def validated(side: Side, path: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    config = side.config(
-        offset_lag_max="x", tasks_max="many", source_cluster_alias=None, producer_override_linger_ms=None
-    )
+def validated(side: Side, path: str) -> dict[str, dict[str, Any]]:
+    config = side.config(offset_lag_max="x", tasks_max="many", source_cluster_alias=None)
     status, body = side.rest.ask("PUT", path, config)
     assert status == 200 and body.keys() == {"name", "error_count", "groups", "configs"}
     assert body["error_count"] >= 4 and body["name"] == f"{PACKAGE}.MirrorSourceConnector"
-    return {row["definition"]["name"]: (row["definition"], row["value"]) for row in body["configs"]}
+    return {row["value"]["name"]: row for row in body["configs"]}
+
+
+def has_errors(row: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same of a field: its type, whether it is required, whether it is at fault; and all names of fields."""
+    kind = row["definition"]["type"].replace("INT", "LONG").replace("SHORT", "LONG")
+    same = {"type": kind, "required": row["definition"]["required"], "faulty": bool(row["value"]["errors"])}
+    return {"definition": sorted(row["definition"]), "value": sorted(row["value"]), **same}
 
 
 def ask_for_bad_connectors(pair: Pair) -> None:

@@ -14,6 +14,7 @@ from tests.support.rest import Rest
 from tests.support.topics import ends
 from tests.support.waiting import wait_until
 
+BUSY = ("a rebalance is expected", "stale configuration", "rebalance is in process")
 SHAPES = {"worker_id", "version", "commit", "kafka_cluster_id", "trace"}
 """Fields whose values must differ; both must have them, with a value of the same type."""
 
@@ -68,7 +69,7 @@ class Pair:
         answers = []
         for side in self.sides:
             data = body(side) if callable(body) else body
-            answers.append(side.rest.ask(method, path, data, **sent))
+            answers.append(settled(side.rest, method, path, data, **sent))
         (theirs, said), (ours, we_said) = answers
         label = f"{method} {path} {sent.get('raw', '')!r}"
         if instead:
@@ -91,6 +92,18 @@ class Pair:
     def wait_copied(self, records: int) -> None:
         for side in self.sides:
             wait_until(lambda side=side: side.copied() == records, f"{side.alias}: {records} are copied", every=0.2)
+
+
+def settled(rest: Rest, method: str, path: str, data: Any, **sent: Any) -> tuple[int, Any]:
+    """The answer, once the worker is not just sharing out its work anew."""
+    found: list[tuple[int, Any]] = []
+
+    def is_there() -> bool:
+        found.append(rest.ask(method, path, data, **sent))
+        return not any(word in str(found[-1][1]) for word in BUSY)
+
+    wait_until(is_there, f"{method} {path} is answered", every=0.2)
+    return found[-1]
 
 
 def compare(theirs: Any, ours: Any, where: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from heliograph.config.connector_entries import owner
+from heliograph.config.connector_entries import SELECTION, owner
 from heliograph.config.connectors import HIDDEN, ConnectorKind, faults_of, holds_secret, plain_name
 from heliograph.config.option import FLOW, FLOW_ONLY, Option
 from heliograph.config.options import BY_NAME, GROUPS, SECURITY_NAMES, find
@@ -31,6 +31,7 @@ _OF_FAMILIES = (
 _TYPES: Mapping[str, str] = MappingProxyType(
     {"bool": "BOOLEAN", "int": "LONG", "number": "DOUBLE", "list": "LIST", "regex list": "LIST", "class": "CLASS"}
 )
+_AS_CONNECT = {"topic.creation.groups": "LIST", "ssl.truststore.certificates": "PASSWORD"}
 _GROUP_OF = {option.name: group for group, rows in GROUPS.items() for option in rows}
 
 
@@ -47,11 +48,12 @@ def _names(kind: ConnectorKind) -> list[str]:
     )
     old = {option.name for option in OLD_ROWS}
     mine = (name for name in flows if name not in old and (not BY_NAME[name].served or owner(name) in (None, kind)))
-    return list(dict.fromkeys((*_FIRST, *mine, *_OF_FAMILIES, *SECURITY_NAMES)))
+    more = ("enabled", *(SELECTION if kind is ConnectorKind.CHECKPOINT else ()))
+    return list(dict.fromkeys((*_FIRST, *more, *mine, *_OF_FAMILIES, *SECURITY_NAMES)))
 
 
 def _definition(name: str, place: int) -> dict[str, Any]:
-    option = find(plain_name(name))
+    option = find(plain_name(name).replace("producer.override.", "producer."))
     assert option is not None  # noqa: S101  names come from the table, or were found in it
     is_required = name in _REQUIRED
     return {
@@ -70,7 +72,8 @@ def _definition(name: str, place: int) -> dict[str, Any]:
 
 
 def _type(name: str, option: Option) -> str:
-    return "PASSWORD" if holds_secret(name) else _TYPES.get(option.kind.word, "STRING")
+    by_kind = "PASSWORD" if holds_secret(name) else _TYPES.get(option.kind.word, "STRING")
+    return _AS_CONNECT.get(name, by_kind)
 
 
 def validation(kind: ConnectorKind, config: Mapping[str, str], unknown_is_fault: bool = False) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from heliograph.model.clusters import Flow
 
 _SELF = ("connector.class", "source.cluster.alias", "target.cluster.alias", "enabled")
 """What makes a connector and its flow; it is no option of the flow."""
-_SELECTION = ("topics", "topics.exclude", "topic.filter.class")
+SELECTION = ("topics", "topics.exclude", "topic.filter.class")
 _OF_CHECKPOINTS = (
     "groups",
     "groups.exclude",
@@ -111,7 +111,7 @@ def owner(name: str) -> ConnectorKind | None:
 def _not_read(connector: Connector) -> Iterator[str]:
     for name in connector.config:
         reader, option = owner(name), find(plain_name(name))
-        if name in (*_SELF, "name") or plain_name(name) in _SELECTION or reader in (None, connector.kind):
+        if name in (*_SELF, "name") or plain_name(name) in SELECTION or reader in (None, connector.kind):
             continue
         if option is None:
             why = "it is not an option"
@@ -251,7 +251,7 @@ def _other_topics(connectors: Sequence[Connector]) -> Iterator[Fault]:
         if connector.kind is not ConnectorKind.CHECKPOINT or connector.flow not in sources:
             continue
         mine, its = _plain(connector), sources[connector.flow]
-        for name in _SELECTION:
+        for name in SELECTION:
             copied = its.get(name, BY_NAME[name].default)
             if mine.get(name, copied) != copied:
                 yield Fault(

@@ -5,6 +5,7 @@ Each change goes the way of every other (control/steering.py): checked, written 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,7 @@ from heliograph.errors import Refused
 from heliograph.model.clusters import Flow
 from heliograph.model.holds import Hold, HoldKind
 
+_log = logging.getLogger(__name__)
 Shown = dict[str, Any]
 _STRICT = ("unknown.options", "error")
 
@@ -155,7 +157,11 @@ class Connectors:
         if new:
             rows |= self._state_rows(name, kind_in(whole), _flow_in(whole), state, who)
         await self._change(name, rows)
-        await self._renew(_flow_in(whole))
+        settings = await self._steering.settings()
+        for sentence in settings.warnings:
+            if sentence.startswith((f"connector {name}: ", f"REST: {_flow_in(whole)}.")):
+                _log.warning("%s", sentence)
+        await self._renew(_flow_in(whole), settings)
 
     async def patch(self, name: str, fields: Mapping[str, str | None], who: str) -> None:
         self._named(name)
@@ -203,9 +209,9 @@ class Connectors:
                 if watch.name == flow:
                     watch.look_now()
 
-    async def _renew(self, name: str) -> None:
+    async def _renew(self, name: str, settings: Settings) -> None:
         """What cannot change while a flow runs counts at once all the same: it ends and begins anew, as in Connect."""
-        wanted = next((flow for flow in (await self._steering.settings()).flows if flow.flow.name == name), None)
+        wanted = next((flow for flow in settings.flows if flow.flow.name == name), None)
         running = next((watch.settings for watch in self._steering.watches if watch.name == name), None)
         if wanted is not None and running is not None and wanted != replace(running, flow=wanted.flow):
             await self._steering.restart(name)

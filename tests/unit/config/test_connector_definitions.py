@@ -43,6 +43,7 @@ def test_types_are_connects() -> None:
         "ssl.key.password": "PASSWORD",
         "sasl.login.refresh.window.factor": "DOUBLE",
         "offset-syncs.topic.location": "STRING",
+        "topic.creation.groups": "LIST",
     }
     assert {name: types[name] for name in expected} == expected
 
