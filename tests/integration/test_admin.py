@@ -136,6 +136,14 @@ def test_what_a_broker_refuses_is_told_with_its_code_and_words(
     assert refusal.value.code == code
 
 
+def test_of_many_topics_a_refused_one_is_told_and_the_others_are_made(b: ClusterAdmin, unique: str) -> None:
+    first, bad, last = (f"{unique}.{number}" for number in range(3))
+    refused = b.create_all([topic(first), topic(bad, configs={"cleanup.policy": "nonsense"}), topic(last)])
+    assert set(refused) == {bad}
+    assert f"create topic '{bad}'" in str(refused[bad])
+    assert set(b.topics([first, bad, last])) == {first, last}
+
+
 def test_a_topic_grows_once(two_clusters: TwoClusters, b: ClusterAdmin, unique: str) -> None:
     b.create(topic(unique, 2))
     assert b.add_partitions(AddPartitions(unique, 2, 5, "grown")) is True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,12 @@ def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def footprint(guarded: Pair, tmp_path: Path) -> Iterator[Footprint]:
-    """All permissions granted, nothing of Heliograph's on the target yet."""
-    admin = AdminClient(guarded.b.root)
-    there = [name for name in OWN_TOPICS if name in admin.list_topics(timeout=ANSWER_SECONDS).topics]
-    for future in admin.delete_topics(there).values() if there else ():
-        future.result(ANSWER_SECONDS)
+    """All permissions granted, nothing of Heliograph's on either side yet."""
+    for cluster in (guarded.a, guarded.b):
+        admin = AdminClient(cluster.root)
+        there = [name for name in OWN_TOPICS if name in admin.list_topics(timeout=ANSWER_SECONDS).topics]
+        for future in admin.delete_topics(there).values() if there else ():
+            future.result(ANSWER_SECONDS)
     with Footprint(guarded, tmp_path) as found:
         yield found
 
@@ -85,10 +87,11 @@ def test_exactly_the_permissions_of_the_footprint_are_enough_to_copy(footprint: 
     assert not_passed(footprint.check()) == []
     run_to_the_end(footprint.file)
     footprint.assert_copied()
+    footprint.assert_books_closed()
     assert not_passed(footprint.check()) == []
     for need in NEEDS:
         if need.operation != "CREATE" and (need.on, need.operation) != ONLY_IF_THERE:
-            footprint.assert_named(need, footprint.without(need, footprint.check))
+            footprint.assert_named(need, footprint.without(need, partial(footprint.check, need)))
 
 
 @pytest.mark.usefixtures("own_logs")
@@ -96,8 +99,8 @@ def test_every_missing_permission_is_named_by_check_and_run_before_anything_exis
     footprint: Footprint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def dry_run() -> list[Finding]:
-        findings = footprint.check()
-        code = main(["run", str(footprint.file), "--dry-run"])
+        findings = footprint.check(need)
+        code = main(["run", str(footprint.file_of(need)), "--dry-run", "--clusters", footprint.target])
         said = capsys.readouterr().err
         for finding in not_passed(findings):
             if finding.subject.endswith(f"permission {need.operation}"):
@@ -109,7 +112,7 @@ def test_every_missing_permission_is_named_by_check_and_run_before_anything_exis
     before = footprint.topics()
     for need in NEEDS:
         if need.when is Occasion.JOBS:
-            footprint.assert_named(need, footprint.without(need, footprint.check))
+            footprint.assert_named(need, footprint.without(need, partial(footprint.check, need)))
         elif (need.on, need.operation) != ONLY_IF_THERE:
             footprint.assert_named(need, footprint.without(need, dry_run))
     assert not_passed(footprint.check()) == []
@@ -131,18 +134,18 @@ async def opened_by_a_driver(settings: Settings, warm: Warm) -> OpenedFlow:
         watch.close()
 
 
-def carried(footprint: Footprint) -> str:
+def carried(footprint: Footprint, need: Need | None = None) -> str:
     """What keeps the flow from being carried: a driver's steps and one slot, without Spark. Empty if all was copied."""
-    settings = load_file(str(footprint.file))
+    settings = footprint.settings(need)
     try:
         flow = with_warm(lambda warm: opened_by_a_driver(settings, warm))
     except HeliographError as error:
         return str(error)
     plan, opened = flow.plan, Opened(flow.plan, flow)
-    if not plan.lanes:
-        return "no topic is seen"
     if flow.refused:
         return "; ".join(flow.refused.values())
+    if not plan.lanes:
+        return "no topic is seen"
     until = {lane.id.key: plan.ends[lane.id.topic, lane.id.partition] for lane in plan.lanes}
     with Attempt(opened, until=until) as attempt:
         reason = ""
@@ -158,8 +161,8 @@ def carried(footprint: Footprint) -> str:
 
 
 REFUSALS = {
-    (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
     (On.OWN_TOPICS, "CREATE"): "this needs CREATE on the topic",
+    (On.REMOTE_TOPICS, "CREATE"): "this needs CREATE on the topic",
     (On.START_GROUP, "DESCRIBE"): "this needs DESCRIBE on group",
     (On.TRANSACTIONAL_ID, "WRITE"): "this needs WRITE on transactional id",
     (On.SOURCE_TOPICS, "READ"): "no topic is seen",
@@ -171,23 +174,31 @@ REFUSALS = {
     (On.OWN_TOPICS, "READ"): "this needs READ on the topic",
     (On.OWN_TOPICS, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the topic",
     (On.TARGET_CLUSTER, "DESCRIBE_CONFIGS"): "this needs DESCRIBE_CONFIGS on the cluster",
+    (On.HOME_LEDGER, "CREATE"): "this needs CREATE on the topic",
+    (On.HOME_LEDGER, "READ"): "this needs DESCRIBE on the topic",
 }
 """In this order: once topics exist nobody misses CREATE, and once lanes are open nobody the transactional id."""
 
 
 def test_a_flow_that_runs_without_one_of_them_copies_nothing_and_says_what_it_needs(footprint: Footprint) -> None:
     needs = {
-        (need.on, need.operation): need for need in NEEDS if need.level is Level.FAIL and need.when is Occasion.RUN
+        (need.on, need.operation): need
+        for need in NEEDS
+        if need.level is Level.FAIL and need.when in (Occasion.RUN, Occasion.BOTH_WAYS)
     }
     assert set(needs) == set(REFUSALS)
     for what, said in REFUSALS.items():
-        reason = footprint.without(needs[what], lambda: carried(footprint))
+        reason = footprint.without(needs[what], partial(carried, footprint, needs[what]))
         assert said in reason, f"{what}: {reason}"
-    hidden_no_more = Grant("topic", footprint.name, "DESCRIBE")
-    footprint.pair.a.grant(hidden_no_more)
-    reason = footprint.without(needs[On.SOURCE_TOPICS, "READ"], lambda: carried(footprint))
-    assert "this needs READ on the topic" in reason
-    footprint.pair.a.revoke(hidden_no_more)
+    hidden_no_more = [Grant("topic", name, "DESCRIBE") for name in (footprint.name, OWN_TOPICS[0])]
+    footprint.pair.a.grant(*hidden_no_more)
+    footprint.pair.a.create_topic(OWN_TOPICS[0], config={"cleanup.policy": "compact"})
+    footprint.pair.a.write(OWN_TOPICS[0], 1)  # an empty one is not read
+    for on, name in ((On.SOURCE_TOPICS, footprint.name), (On.HOME_LEDGER, OWN_TOPICS[0])):
+        need = needs[on, "READ"]
+        reason = footprint.without(need, partial(carried, footprint, need))
+        assert f"this needs READ on the topic {name} of cluster {footprint.source}" in reason, reason
+    footprint.pair.a.revoke(*hidden_no_more)
     assert ends(footprint.pair.b.bootstrap, footprint.remote) == {0: 0, 1: 0}
     assert carried(footprint) == ""
     footprint.assert_copied()

@@ -24,6 +24,7 @@ from tests.integration.protocol.harness import Mirror, Opened, carry
 from tests.support.clusters import TwoClusters
 from tests.support.groups import Turns, checkpoint_job, checkpoints, commit
 from tests.support.guarded import Grant, GuardedCluster
+from tests.support.killed_turns import Kill, killed_turn
 from tests.support.reading import committed_values
 from tests.support.remote_cluster_utils import translate_offsets
 from tests.support.topics import ANSWER_SECONDS, admin, create_topic, ends, partition_count
@@ -177,6 +178,31 @@ def test_before_a_lane_is_opened_there_is_no_checkpoint_and_then_none_beyond_the
     assert turns.turn() and newest() == {0: (0, 0), 1: (0, 0)}, "the copy is empty, and the group begins with it"
     carry(opened)
     assert turns.turn() and newest() == {0: (12, 12), 1: (0, 0)}
+    assert turns.events == []
+
+
+def test_a_run_that_is_killed_while_it_writes_checkpoints_is_followed_by_one_that_writes_the_rest_and_none_goes_back(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror, topic = mirrored(two_clusters, unique)
+    mirror.make_topic()
+    write(mirror.source, unique, samples(100))
+    turns = Turns(carried(mirror).plan, checkpoint_job)
+
+    def killed(offset: int, kill: Kill) -> list[tuple[int, int]]:
+        commit(mirror.source, f"{unique}-g", {(unique, 0): offset})
+        killed_turn(mirror, "checkpoints", kill)
+        return at()
+
+    def at() -> list[tuple[int, int]]:
+        return [(row.upstream, row.downstream) for row in checkpoints(mirror.target, topic)]
+
+    assert killed(40, Kill("append")) == [], "the topic is made, nothing is written"
+    assert turns.turn() and at() == [(40, 40)]
+    assert killed(60, Kill("append", after=True)) == [(40, 40), (60, 60)]
+    assert turns.turn() and at() == [(40, 40), (60, 60)], "what the dead run wrote is known to the next"
+    assert killed(70, Kill("append")) == [(40, 40), (60, 60)]
+    assert turns.turn() and at() == [(40, 40), (60, 60), (70, 70)]
     assert turns.events == []
 
 

@@ -18,6 +18,7 @@ from tests.integration.protocol.harness import Mirror, Opened, carry, with_clien
 from tests.support.clusters import TwoClusters
 from tests.support.groups import Partition, Turns, commit, committed, group_offsets_job
 from tests.support.guarded import Grant, GuardedCluster
+from tests.support.killed_turns import Kill, killed_turn
 from tests.support.topics import create_topic, delete_records, ends, topic_names
 from tests.support.writers import Sample, samples, write, write_transactions
 
@@ -117,6 +118,46 @@ def test_an_empty_partition_has_its_beginning_and_a_topic_that_is_made_later_joi
     assert turns.turn() and committed(mirror.target, group) == {**first, (f"{unique}s.{later}", 0): 15}
     assert turns.turn() and turns.standing["summary"] == "3 in step"
     assert {name for name in topic_names(mirror.source) if unique in name} == {unique, later}, "nothing came back"
+    assert turns.events == []
+
+
+def test_a_run_that_is_killed_between_note_and_commit_sends_no_group_back_and_leaves_none_behind(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    mirror = mirrored(two_clusters, unique)
+    first, second, place = f"{unique}-g", f"{unique}-h", (mirror.remote, 0)
+    mirror.make_topic()
+    write(mirror.source, unique, samples(100))
+    turns = Turns(carried(mirror).plan, group_offsets_job)
+
+    def killed(offset: int, kill: Kill) -> tuple[int | None, int | None]:
+        """Both groups commit on the source, and a run dies over it; what they have on the target then."""
+        for group in (first, second):
+            commit(mirror.source, group, {(unique, 0): offset})
+        killed_turn(mirror, "group offsets", kill)
+        return standing()
+
+    def standing() -> tuple[int | None, int | None]:
+        return committed(mirror.target, first).get(place), committed(mirror.target, second).get(place)
+
+    def restarted() -> tuple[int | None, int | None]:
+        assert turns.turn() and turns.pending() == [], turns.events
+        return standing()
+
+    assert killed(40, Kill("commit")) == (None, None), "noted, not committed"
+    assert restarted() == (40, 40)
+    assert killed(60, Kill("commit", turn=2)) == (60, 40), "both noted, one committed"
+    assert restarted() == (60, 60)
+    assert killed(20, Kill("commit")) == (60, 60)
+    commit(mirror.source, first, {(unique, 0): 30})
+    assert restarted() == (30, 20), "both went back by themselves, and one has read on since"
+    assert killed(50, Kill("commit", after=True)) == (50, 20)
+    commit(mirror.target, second, {place: 70})
+    assert restarted() == (50, 70), "what was read on the target meanwhile stays read"
+    assert turns.turn() and turns.standing["summary"] == "1 in step, 1 ahead on the target"
+    assert killed(80, Kill("commit")) == (50, 70)
+    assert restarted() == (80, 80)
+    assert turns.turn() and turns.standing["summary"] == "2 in step"
     assert turns.events == []
 
 

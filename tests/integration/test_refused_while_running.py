@@ -1,4 +1,4 @@
-"""Permissions taken away under a run: the lane names resource and operation, other lanes go on, and so does it once granted."""
+"""Permissions that a run lacks, or that are taken away under it: the lane names resource and operation, other lanes go on, and so does it once granted."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class Flows:
     topic: str
     """The source topic of both flows, each in its own cluster."""
     remote: str
+    unmade: str
+    """A second source topic of the first flow, whose remote topic may not be made at first."""
     file: Path
 
     @property
@@ -51,6 +53,15 @@ class Flows:
     @property
     def read_remote(self) -> Grant:
         return Grant("topic", self.remote, "READ")
+
+    @property
+    def remote_unmade(self) -> str:
+        return self.remote.replace(self.topic, self.unmade)
+
+    @property
+    def make_unmade(self) -> list[Grant]:
+        operations = ("CREATE", "DESCRIBE_CONFIGS", "READ", "WRITE")
+        return [Grant("topic", self.remote_unmade, operation) for operation in operations]
 
     @property
     def read_source(self) -> Grant:
@@ -79,18 +90,19 @@ def guarded(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def flows(guarded: GuardedCluster, two_clusters: TwoClusters, tmp_path: Path) -> Flows:
-    first, alias, last, topic = (word() for _ in range(4))
+    first, alias, last, topic, unmade = (word() for _ in range(5))
     into, out_of, remote = f"{first}->{alias}", f"{alias}->{last}", f"{first}.{topic}"
     before, after = two_clusters.a.bootstrap, two_clusters.b.bootstrap
     file = flow_file(
         tmp_path / "mm2.properties",
         {first: before, alias: guarded.bootstrap, last: after},
-        {into: topic, out_of: topic},
+        {into: f"{topic}, {unmade}", out_of: topic},
         {"lane.retry.backoff.max.ms": "1000"},
     )
-    found = Flows(guarded, before, after, into, out_of, alias, topic, remote, file)
-    create_topic(before, topic)
-    write(before, topic, samples(COUNT))
+    found = Flows(guarded, before, after, into, out_of, alias, topic, remote, unmade, file)
+    for name in (topic, unmade):
+        create_topic(before, name)
+        write(before, name, samples(COUNT))
     guarded.create_topic(topic)
     guarded.write(topic, COUNT)
     guarded.grant(
@@ -101,8 +113,8 @@ def flows(guarded: GuardedCluster, two_clusters: TwoClusters, tmp_path: Path) ->
     return found
 
 
-def reason(flows: Flows, flow: str) -> str:
-    (lane,) = status(flows.file)[flow]["lanes"]
+def reason(flows: Flows, flow: str, topic: str) -> str:
+    (lane,) = [lane for lane in status(flows.file)[flow]["lanes"] if lane["topic"] == topic]
     return str(lane["reason"])
 
 
@@ -114,13 +126,23 @@ def parked(flows: Flows, flow: str) -> list[dict[str, Any]]:
     return [event for event in events if (event["flow"], event["kind"]) == (flow, EventKind.PARKED)]
 
 
+def assert_unmade(flows: Flows) -> None:
+    """The topic that may not be made is named with what it needs, while the flow copies its other topic."""
+    said = f"the remote topic {flows.remote_unmade} cannot be made"
+    found = reason(flows, flows.into, flows.unmade)
+    assert said in found and "this needs CREATE on the topic" in found, found
+    advice = f"grant CREATE on the topic {flows.remote_unmade} to Heliograph's principal on cluster {flows.alias}"
+    told = [event for event in parked(flows, flows.into) if event["subject"] == flows.unmade]
+    assert [(said in event["reason"], event["what_to_do"]) for event in told] == [(True, advice)]
+
+
 def test_a_lane_that_is_refused_names_resource_and_operation_and_goes_on_once_it_may(flows: Flows) -> None:
     guarded, there = flows.guarded, flows.after
     copy_of_guarded = f"{flows.alias}.{flows.topic}"
 
     def refused(flow: str, operation: str, topic: str) -> None:
         needed = f"this needs {operation} on the topic {topic} of cluster {flows.alias}"
-        wait_until(lambda: needed in reason(flows, flow), f"status says that it {needed}", 60, every=0.3)
+        wait_until(lambda: needed in reason(flows, flow, flows.topic), f"status says that it {needed}", 60, every=0.3)
         advice = f"grant {operation} on the topic {topic} to Heliograph's principal on cluster {flows.alias}"
         wait_until(
             lambda: any(needed in event["reason"] and event["what_to_do"] == advice for event in parked(flows, flow)),
@@ -130,6 +152,7 @@ def test_a_lane_that_is_refused_names_resource_and_operation_and_goes_on_once_it
     with HeliographRun(flows.file) as run:
         wait_until(lambda: ends(guarded.bootstrap, flows.remote).get(0) == COUNT, "one flow copies", 60, every=0.2)
         wait_until(lambda: ends(there, copy_of_guarded).get(0) == COUNT, "the other copies", 60, every=0.2)
+        assert_unmade(flows)
         guarded.revoke(flows.write_remote)
         write(flows.before, flows.topic, samples(COUNT, seed=2))
         refused(flows.into, "WRITE", flows.remote)
@@ -143,6 +166,8 @@ def test_a_lane_that_is_refused_names_resource_and_operation_and_goes_on_once_it
         wait_until(
             lambda: ends(guarded.bootstrap, flows.remote).get(0) == 2 * COUNT, "granted, it goes on", 60, every=0.2
         )
+        guarded.grant(*flows.make_unmade)
+        wait_until(lambda: ends(guarded.bootstrap, flows.remote_unmade).get(0) == COUNT, "it joins", 60, every=0.2)
         guarded.revoke(flows.read_source)
         refused(flows.out_of, "READ", flows.topic)
         guarded.grant(flows.read_source)
@@ -151,8 +176,10 @@ def test_a_lane_that_is_refused_names_resource_and_operation_and_goes_on_once_it
         status_when_following(flows.file, flows.out_of)
         assert run.terminate() == 0, run.output
     into = compare_topics(flows.before, guarded.bootstrap, {flows.topic: flows.remote})
+    joined = compare_topics(flows.before, guarded.bootstrap, {flows.unmade: flows.remote_unmade})
     out_of = compare_topics(guarded.bootstrap, there, {flows.topic: copy_of_guarded})
     assert (into.records, into.differences) == (2 * COUNT, [])
+    assert (joined.records, joined.differences) == (COUNT, [])
     assert (out_of.records, out_of.differences) == (3 * COUNT, [])
 
 

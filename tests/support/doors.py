@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.settings import Jvm
+from heliograph.kafka.ledger import LEDGER_TOPIC
 from heliograph.replication.permissions import NEEDS, On
 from heliograph.replication.topic_names import HEARTBEATS
 from tests.support.topics import ANSWER_SECONDS, admin
@@ -48,6 +49,12 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.OWN_TOPICS: (_TOPIC, ResourcePatternType.PREFIXED, "__heliograph-"),
     On.SOURCE_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
     On.TARGET_HEARTBEATS: (_TOPIC, ResourcePatternType.LITERAL, HEARTBEATS),
+    On.SOURCE_SYNCS: (_TOPIC, ResourcePatternType.PREFIXED, "mm2-offset-syncs."),
+    On.TARGET_SYNCS: (_TOPIC, ResourcePatternType.PREFIXED, "mm2-offset-syncs."),
+    On.CHECKPOINTS: (_TOPIC, *_ANY),
+    On.SOURCE_GROUPS: (_GROUP, *_ANY),
+    On.TARGET_GROUPS: (_GROUP, *_ANY),
+    On.HOME_LEDGER: (_TOPIC, ResourcePatternType.LITERAL, LEDGER_TOPIC),
     On.SOURCE_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TARGET_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TRANSACTIONAL_ID: (ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED, "heliograph."),
@@ -57,7 +64,6 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.MM2_OFFSETS: (_TOPIC, *_ANY),  # a Connect worker's may have any name
     On.MM2_CONFIGS: (_TOPIC, *_ANY),
 }
-_OF_JOBS = ((_GROUP, *_ANY, "READ"),)
 
 _admitted: dict[str, AuthorizedCluster] = {}
 """By the address of the open door."""
@@ -94,7 +100,7 @@ class AuthorizedCluster(EmbeddedCluster):
 
 def grant_footprint(bootstrap: str, principal: str) -> None:
     """What docs/footprint.md lists, for a source and for a target."""
-    rows = {(*_RESOURCES[need.on], need.operation) for need in NEEDS} | set(_OF_JOBS)
+    rows = {(*_RESOURCES[need.on], need.operation) for need in NEEDS}
     bindings = [
         AclBinding(kind, name, pattern, principal, "*", AclOperation[operation], AclPermissionType.ALLOW)
         for kind, pattern, name, operation in rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse
 
+from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.kafka.client import ClusterClient
@@ -31,6 +32,9 @@ from tests.support.topics import ANSWER_SECONDS
 OWN_TOPICS = ("__heliograph-ledger", "__heliograph-telemetry", "__heliograph-events")
 PARTITIONS = 2
 RECORDS = 100
+COMMITTED = 7
+"""What a group of the source has read of its first partition."""
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _CLUSTER = "kafka-cluster"
 _CONTAINED_IN = {(On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "ALTER_CONFIGS", (On.TARGET_CLUSTER, "DESCRIBE"): "ALTER"}
 _LONG_MS = 60_000
@@ -53,6 +57,7 @@ class Footprint:
         self.source, self.target = f"{self.name}s", f"{self.name}t"
         self.flow = f"{self.source}->{self.target}"
         self.remote = f"{self.source}.{self.name}"
+        self.group = f"{self.name}g"
         self._member = ""
         self.offsets_topic = default_topic(self.source)
         clusters = {self.source: pair.a.bootstrap, self.target: pair.b.bootstrap}
@@ -62,12 +67,27 @@ class Footprint:
             f"{self.flow}.sync.topic.deletes.enabled": "true",
             "emit.heartbeats.enabled": "true",
             "heartbeats.topic.replication.factor": "1",
+            "emit.offset-syncs.enabled": "true",
+            "offset-syncs.topic.replication.factor": "1",
+            "emit.checkpoints.enabled": "true",
+            "checkpoints.topic.replication.factor": "1",
+            f"{self.flow}.sync.group.offsets.enabled": "true",
+            f"{self.flow}.groups": self.group,
             f"{self.target}.offset.storage.replication.factor": "1",
             f"{self.target}.offset.storage.partitions": "1",
         }
         self.file = flow_file(directory / "mm2.properties", clusters, {self.flow: self.name}, lines)
+        syncs = {f"{self.flow}.offset-syncs.topic.location": "target"}
+        self._with_syncs_there = flow_file(
+            directory / "there.properties", clusters, {self.flow: self.name}, lines | syncs
+        )
+        back = f"{self.target}->{self.source}"
+        names = {f"{back}.replication.policy.class": IDENTITY}
+        both = {self.flow: self.name, back: "kept"}
+        self.both_ways = flow_file(directory / "both.properties", clusters, both, lines | names)
         pair.a.create_topic(self.name, PARTITIONS)
         pair.a.write(self.name, RECORDS)
+        pair.a.commit(self.group, self.name, 0, COMMITTED)
 
     def grants_of(self, need: Need) -> tuple[Grant, ...]:
         resources: Mapping[On, list[tuple[str, str, bool]]] = {
@@ -76,6 +96,12 @@ class Footprint:
             On.OWN_TOPICS: [("topic", name, False) for name in OWN_TOPICS],
             On.SOURCE_HEARTBEATS: [("topic", HEARTBEATS, False)],
             On.TARGET_HEARTBEATS: [("topic", HEARTBEATS, False)],
+            On.SOURCE_SYNCS: [("topic", f"mm2-offset-syncs.{self.target}.internal", False)],
+            On.TARGET_SYNCS: [("topic", f"mm2-offset-syncs.{self.source}.internal", False)],
+            On.CHECKPOINTS: [("topic", f"{self.source}.checkpoints.internal", False)],
+            On.SOURCE_GROUPS: [("group", self.group, False)],
+            On.TARGET_GROUPS: [("group", self.group, False)],
+            On.HOME_LEDGER: [("topic", OWN_TOPICS[0], False)],
             On.SOURCE_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TARGET_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TRANSACTIONAL_ID: [("transactional id", f"heliograph.{self.flow}", False)],
@@ -116,8 +142,19 @@ class Footprint:
         """All topics of the target."""
         return set(AdminClient(self.pair.b.root).list_topics(timeout=ANSWER_SECONDS).topics)
 
-    def check(self) -> list[Finding]:
-        return asyncio.run(check(load_file(str(self.file)), Clock().now_ms))
+    def file_of(self, need: Need | None) -> Path:
+        """The file whose flow needs it; None: the one that needs most."""
+        others = {On.TARGET_SYNCS: self._with_syncs_there, On.HOME_LEDGER: self.both_ways}
+        return self.file if need is None else others.get(need.on, self.file)
+
+    def check(self, need: Need | None = None) -> list[Finding]:
+        """The findings of the flow, by the file that needs this permission."""
+        return asyncio.run(check(self.settings(need), Clock().now_ms))
+
+    def settings(self, need: Need | None = None) -> Settings:
+        """With this flow alone: a flow in the other direction is there for what it means to this one."""
+        settings = load_file(str(self.file_of(need)))
+        return replace(settings, flows=tuple(flow for flow in settings.flows if flow.flow.name == self.flow))
 
     def assert_named(self, need: Need, findings: list[Finding], level: Level | None = None) -> None:
         """The missing permission has a line of its own, and says on what it is missing, where, and what to do."""
@@ -137,9 +174,18 @@ class Footprint:
         compared = compare_topics(self.pair.a.bootstrap, self.pair.b.bootstrap, {self.name: self.remote})
         assert (compared.records, list(compared.differences)) == (RECORDS, [])
 
-    def root_ends(self, topic: str) -> dict[int, int]:
-        """The target's ends, whatever is granted; nothing for a topic that is not there."""
-        reader = Consumer(self.pair.b.root | {"group.id": "by-hand"})
+    def assert_books_closed(self) -> None:
+        """A run that came to its end left what tells how far: a sync of each lane, and the group where its record is."""
+        assert self.root_ends(f"mm2-offset-syncs.{self.target}.internal", self.pair.a) == {0: PARTITIONS}
+        assert self.root_ends(f"{self.source}.checkpoints.internal") == {0: 1}
+        reader = Consumer(self.pair.b.root | {"group.id": self.group})
+        (found,) = reader.committed([TopicPartition(self.remote, 0)], ANSWER_SECONDS)
+        reader.close()
+        assert found.offset == COMMITTED
+
+    def root_ends(self, topic: str, cluster: GuardedCluster | None = None) -> dict[int, int]:
+        """Ends on the target (or another cluster), whatever is granted; nothing for a topic that is not there."""
+        reader = Consumer((cluster or self.pair.b).root | {"group.id": "by-hand"})
         try:
             found = reader.list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
             parts = [TopicPartition(topic, number) for number in (found.partitions if found else ())]

@@ -123,7 +123,7 @@ class GuardedCluster(EmbeddedCluster):
         wait_until(lambda: name not in client.list_topics(timeout=ANSWER_SECONDS).topics, f"{name} is gone")
 
     def write(self, topic: str, count: int) -> None:
-        producer = Producer(self.root)
+        producer = Producer(self.root | {"enable.idempotence": True})  # as Java's producers do by default
         for number in range(count):
             producer.produce(topic, key=f"k{number}".encode(), value=f"value {number}".encode())
         assert producer.flush(ANSWER_SECONDS) == 0

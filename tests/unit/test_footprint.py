@@ -13,6 +13,7 @@ from heliograph.replication.permissions import NEEDS, Occasion
 from heliograph.replication.policies import dead_letter_topic
 from heliograph.replication.topic_names import HEARTBEATS, DefaultPolicy
 
+BOTH_WAYS = "With flows in both directions that [keep names](names.md#both-directions-with-the-same-names), besides the above, on the source:"
 FORGETTING = "To forget a flow, besides READ and WRITE on topics `__heliograph-*`, and without anything on the source:"
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "footprint.md").read_text(encoding="utf-8")
 
@@ -43,6 +44,7 @@ def in_code(when: Occasion, is_on_source: bool) -> list[tuple[str, ...]]:
         ("On the target:", Occasion.RUN, False),
         ("For jobs, on the source:", Occasion.JOBS, True),
         ("For jobs, on the target:", Occasion.JOBS, False),
+        (BOTH_WAYS, Occasion.BOTH_WAYS, True),
         ("To take over from MirrorMaker 2, besides the above:", Occasion.TAKE_OVER, False),
         ("To hand back, besides all of the above:", Occasion.HAND_BACK, False),
         (FORGETTING, Occasion.FORGET, False),
@@ -53,7 +55,7 @@ def test_the_permissions_are_those_of_the_code(heading: str, when: Occasion, is_
 
 
 def test_only_a_run_needs_anything_on_the_source() -> None:
-    assert {need.when for need in NEEDS if need.is_on_source} == {Occasion.RUN, Occasion.JOBS}
+    assert {need.when for need in NEEDS if need.is_on_source} == {Occasion.RUN, Occasion.JOBS, Occasion.BOTH_WAYS}
 
 
 def test_every_topic_that_is_made_is_listed() -> None:

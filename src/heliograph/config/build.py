@@ -86,6 +86,7 @@ def flow_settings(entries: Entries, flow: Flow, clusters: Mapping[str, Cluster])
         send_buffer_bytes=writer.number("producer.send.buffer.bytes"),
         throttle=view.number("throttle.bytes.per.second"),
         throttle_topics=cast("tuple[tuple[str, int], ...]", view.per_topic("topic.<name>.throttle.bytes.per.second")),
+        wan_cost_per_gb=cast(float, view.typed("wan.cost.per.gb")),
         codec=writer.text("producer.compression.type") if view.flag("recompress") else "",
         policies=_policies(view),
         plugins=_plugins(view),

@@ -71,6 +71,8 @@ class FlowSettings:
     """The same by source topic, sorted; only those with a limit."""
     codec: str
     """Copies get this codec; empty: batches keep theirs"""
+    wan_cost_per_gb: float = 0.0
+    """0: not known"""
     policies: Policies = field(default_factory=Policies)
     align: bool = False
     """Remote partitions of new lanes are filled up to where their sources begin"""
@@ -209,6 +211,8 @@ class ServerSettings:
     body_max_bytes: int = 1_048_576
     requests_per_second: int = 200
     """Of one address; 0: no limit"""
+    metrics_lanes: int = 20
+    """Lanes of a flow that have series of their own; -1: all"""
 
 
 @dataclass(frozen=True)

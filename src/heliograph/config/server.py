@@ -23,6 +23,7 @@ def server_settings(entries: Entries) -> ServerSettings:
         key_file=view.text("rest.ssl.key.file"),
         body_max_bytes=view.number("rest.body.max.bytes"),
         requests_per_second=view.number("rest.requests.per.second"),
+        metrics_lanes=view.number("metrics.lanes"),
     )
 
 

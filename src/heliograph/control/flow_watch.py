@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import JobRunner
-from heliograph.control.opening import OpenedFlow, open_lanes
+from heliograph.control.opening import OpenedFlow, keeping_lanes, open_lanes
 from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
@@ -152,7 +152,8 @@ class FlowWatch:
             wait_s = float(self._engine.takeover_wait_seconds)
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
-        opened = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish(begins))
+        found = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish(begins))
+        opened = keeping_lanes(found, self.opened)
         for event in opened.events:
             self._tell(event)
         changed = self.opened is None or _shape(self.opened) != _shape(opened)
@@ -214,13 +215,18 @@ class FlowWatch:
             if self.tenure is None:
                 continue
             held = self.tenure.is_mine
-            try:
-                await self.tenure.renew()
-            except (HeliographError, TimeoutError) as error:
-                _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
+            await self.hold()
             if held and not self.tenure.is_mine:
                 self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
                 on_lost()
+
+    async def hold(self) -> None:
+        """Say again that the flow is ours, if it is."""
+        try:
+            if self.tenure is not None:
+                await self.tenure.renew()
+        except (HeliographError, TimeoutError) as error:
+            _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
 
     def expect(self, error: Exception) -> None:
         """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""

@@ -60,37 +60,38 @@ class GroupPositions:
         self._groups = ConsumerGroups(warm.client(settings.source_admin))
         self._shares = ShareGroups(warm.client(settings.source_admin))
         self._clock = clock
-        self._names = settings.group_names
         self._listed: list[ListedGroup] = []
         self._listed_at: float | None = None
         self._known: dict[Question, tuple[LedgerEntry, Pair | NoPair]] = {}
-        self._lock = asyncio.Lock()
+        self._looking: asyncio.Task[Look] | None = None
 
     async def look(self) -> Look:
+        """Who asks while a look is under way shares it: the jobs have the same interval, and groups and lanes are many."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> Look:
         plan = self._plan()
         if plan is None or not plan.lanes:
             return Look((), ())
-        async with self._lock:
-            await self._list()
-            shares = [group.name for group in self._listed if group.kind == _SHARE]
-            commits = await self._groups.committed(group.name for group in self._listed if group.kind != _SHARE)
-            starts = await self._shares.committed(shares)
-            lanes = {(lane.id.topic, lane.id.partition): lane for lane in plan.lanes}
-            spots = [*_spots(lanes, commits, False), *_spots(lanes, starts, True)]
-            placed, troubles = await self._placed(spots, [*commits.refused.values(), *starts.refused.values()])
-            return Look(placed, troubles, starts.unread)
+        await self._list()
+        shares = [group.name for group in self._listed if group.kind == _SHARE]
+        commits = await self._groups.committed(group.name for group in self._listed if group.kind != _SHARE)
+        starts = await self._shares.committed(shares)
+        lanes = {(lane.id.topic, lane.id.partition): lane for lane in plan.lanes}
+        spots = [*_spots(lanes, commits, False), *_spots(lanes, starts, True)]
+        placed, troubles = await self._placed(spots, [*commits.refused.values(), *starts.refused.values()])
+        return Look(placed, troubles, starts.unread)
 
     async def _list(self) -> None:
         rules, now = self._settings.jobs.groups, self._clock.monotonic()
         is_due = self._listed_at is None or (rules.refresh and now - self._listed_at >= rules.refresh_interval_s)
         if is_due:
-            self._listed = [group for group in await list_groups(self._groups.client) if self._is_chosen(group)]
+            listed = await list_groups(self._groups.client)
+            self._listed = [group for group in listed if is_chosen(self._settings, group)]
             self._listed_at = now
-
-    def _is_chosen(self, group: ListedGroup) -> bool:
-        is_share = group.kind == _SHARE and self._settings.jobs.groups.sync
-        is_consumer = group.protocol in _PROTOCOLS and group.kind in _KINDS
-        return (is_share or is_consumer) and self._names.accepts(group.name)
 
     async def _placed(self, spots: Sequence[Spot], troubles: list[str]) -> tuple[list[Placed], list[str]]:
         book = await self._ledger.refresh_if_there()
@@ -155,6 +156,13 @@ class GroupPositions:
                     answer = dict.fromkeys(left[lane], NoPair(answer))
                 found |= {(lane, offset): pair for offset, pair in answer.items()}
         return found
+
+
+def is_chosen(settings: FlowSettings, group: ListedGroup) -> bool:
+    """Whether the flow looks after this group of its source."""
+    is_share = group.kind == _SHARE and settings.jobs.groups.sync
+    is_consumer = group.protocol in _PROTOCOLS and group.kind in _KINDS
+    return (is_share or is_consumer) and settings.group_names.accepts(group.name)
 
 
 async def _lane_pairs(

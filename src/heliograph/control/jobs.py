@@ -76,6 +76,7 @@ class Turn:
     name: str
     ended_ms: int = 0
     took_ms: int = 0
+    interval_ms: int = 0
     actions: int = 0
     """That it applied in this run."""
     late: int = 0
@@ -104,6 +105,8 @@ class JobRunner:
         self._sleep = sleep
         self._turns: dict[str, Turn] = {}
         self._had: set[str] = set()
+        self.jobs: dict[str, Job[Any]] = {}
+        """By name; those that are kept."""
 
     async def keep(self, job: Job[Any]) -> None:
         """For ever: at once, then every interval; after trouble sooner, with growing pauses."""
@@ -120,11 +123,17 @@ class JobRunner:
     async def once(self, job: Job[Any]) -> bool:
         """One turn, as soon as it may be; False where trouble kept it from its end."""
         self._turns.setdefault(job.name, Turn(job.name))
+        self.jobs[job.name] = job
         while not self._may_run():
             await self._sleep(_WAITING_SECONDS)
         done = await self._turn(job)
         self._had.add(job.name)
         return done
+
+    async def at_end(self, job: Job[Any]) -> None:
+        """One turn, unless the flow is another run's by now."""
+        if self._may_run():
+            await self.once(job)
 
     @property
     def is_settled(self) -> bool:
@@ -145,7 +154,7 @@ class JobRunner:
         for action in found.actions:
             _log.debug("%s: %s: %s %s: %s", self._flow, job.name, action.what, action.subject, action.why)
         took = self._clock.monotonic() - begun
-        turn.took_ms = int(took * 1000)
+        turn.took_ms, turn.interval_ms = int(took * 1000), int(job.interval_s * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
         turn.summary = found.summary

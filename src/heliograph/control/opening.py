@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from heliograph.control.home_ledger import distrust
-from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.home_ledger import trusted_ledger
+from heliograph.control.planner import FlowPlan, FlowPlanner, Unmade
 from heliograph.control.starting import RESET, Ends, Starting, Wish
 from heliograph.errors import HeliographError, LaneParked
 from heliograph.kafka.attach import Attacher
@@ -45,11 +45,30 @@ class OpenedFlow:
     """Generations that were opened, lanes that were refused, and why."""
 
 
+def keeping_lanes(opened: OpenedFlow, before: OpenedFlow | None) -> OpenedFlow:
+    """Lanes whose remote topic can now be neither seen nor made stay as they were: each says itself what it needs."""
+    lost = opened.plan.unmade.keys() - {lane.id.topic for lane in opened.plan.lanes}
+    had = [lane.id for lane in before.plan.lanes if lane.id.topic in lost] if before is not None else []
+    if before is None or not had:
+        return opened
+    keys = {lane.key for lane in had}
+    return replace(
+        opened,
+        plan=opened.plan.keeping(before.plan, {lane.topic for lane in had}),
+        entries={**opened.entries, **{key: entry for key, entry in before.entries.items() if key in keys}},
+        refused={
+            **{key: reason for key, reason in opened.refused.items() if key not in keys},
+            **{key: reason for key, reason in before.refused.items() if key in keys},
+        },
+    )
+
+
 class _Findings:
     """Gathers an OpenedFlow."""
 
     def __init__(self, plan: FlowPlan) -> None:
         self._plan = plan
+        self._lanes = {lane.id for lane in plan.lanes}
         self.entries: dict[str, LedgerEntry] = {}
         self._refused: dict[str, str] = {}
         self.events: list[Event] = []
@@ -57,6 +76,13 @@ class _Findings:
     def refuse(self, lane: Lane, no: Refused) -> None:
         self._refused[lane.id.key] = no.reason
         self.events.append(_event(lane.id, no.kind, no.reason, no.what_to_do))
+
+    def leave_out(self, topic: str, unmade: Unmade) -> None:
+        """The partitions of a topic that have no remote partition."""
+        every = (LaneId(self._plan.name, topic, number) for number in range(self._plan.topics[topic].partitions))
+        self._refused |= {lane.key: unmade.reason for lane in every if lane not in self._lanes}
+        kind = EventKind.PARKED
+        self.events.append(Event(now_ms(), self._plan.name, topic, kind, unmade.reason, unmade.what_to_do))
 
     def wait(self, lane: Lane, reason: str) -> None:
         """Refused for now: nothing that a person must know."""
@@ -76,13 +102,17 @@ async def open_lanes(
     book = await warm.ledger(plan.settings.target).refresh()
     wish = wish or Wish()
     plan = plan if wish.reset else _as_before(plan, book)
-    refusal = await distrust(plan.settings, warm, wish.reset)
+    trusted = await trusted_ledger(plan.settings, warm, wish.reset)
+    if not isinstance(trusted, Refused):
+        plan = replace(plan, home_ledger=trusted)
     found_out = _Findings(plan)
-    if refusal is None:
-        await _open(plan, planner, warm, (book, held, wish), found_out)
-    else:
+    for topic, unmade in plan.unmade.items():
+        found_out.leave_out(topic, unmade)
+    if isinstance(trusted, Refused):
         for lane in plan.lanes:
-            found_out.refuse(lane, refusal)
+            found_out.refuse(lane, trusted)
+    else:
+        await _open(plan, planner, warm, (book, held, wish), found_out)
     return found_out.opened()
 
 
@@ -100,7 +130,7 @@ async def _open(
 ) -> None:
     settings = plan.settings
     book, held, wish = known
-    starting = Starting(settings, plan.progress, plan.expiration_ms, warm)
+    starting = Starting(settings, plan.progress, plan.expiration_ms, warm, plan.home_ledger)
     ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
     rule = Rule(settings.isolation, without=settings.home)
     latest = {lane: book.latest(lane.id) for lane in plan.lanes}
@@ -211,7 +241,8 @@ async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool)
         raise LaneParked("another run may still write by the old rule")
     assert found.previous is not None  # noqa: S101  the caller looked
     previous = found.previous
-    attacher = Attacher(warm.client(plan.settings.source), warm.client(plan.settings.target), plan.expiration_ms)
+    source, target = warm.client(plan.settings.source), warm.client(plan.settings.target)
+    attacher = Attacher(source, target, plan.expiration_ms, plan.home_ledger)
     start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", now_ms())
     return replace(found, previous=replace(previous, source_next=start.source_next))
 

@@ -33,7 +33,13 @@ class Outcome:
         self.done: set[str] = set()
 
     def planned(self) -> list[str]:
-        return [lane.id.key for watch in self._watches if watch.first is not None for lane in watch.first.plan.lanes]
+        """All lanes of the first plan, and those for which no remote partition could be made."""
+        found = (watch.first for watch in self._watches if watch.first is not None)
+        return [
+            key
+            for first in found
+            for key in dict.fromkeys([*(lane.id.key for lane in first.plan.lanes), *first.refused])
+        ]
 
     def is_reached(self, now_ms: int) -> bool:
         """Every planned lane is done, refused, or parked for so long that it will not go on by itself."""

@@ -6,11 +6,11 @@ generations are opened in control/opening.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import BrokersUnsupported, ConfigError
+from heliograph.errors import BrokerRefused, BrokersUnsupported, ConfigError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.connections import Buffers
 from heliograph.kafka.memory import ReadLimits
@@ -19,6 +19,7 @@ from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
 from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
+from heliograph.replication.permissions import Missing, missing_on_topic
 from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
@@ -35,6 +36,14 @@ _UNLIMITED = 9_223_372_036_854_775_807
 _DEFAULT_MAX_BYTES = 1_048_588
 
 Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """Why (all) partitions of a topic have no remote partition, and what to do. It is tried again at every look."""
+
+    reason: str
+    what_to_do: str
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,10 @@ class FlowPlan:
     """Those that may hold the configurations of its Connect clusters."""
     progress: Progress = field(default_factory=Progress)
     """What they hold of this flow, once it was read."""
+    home_ledger: str = ""
+    """The topic id of the source's ledger that tells what came home, once lanes are opened; empty: nothing does."""
+    unmade: Mapping[str, Unmade] = field(default_factory=dict)
+    """Source topics whose remote topic could not be made, grown or seen."""
     lookalikes: tuple[str, ...] = ()
     """Connectors on the target that may be a MirrorMaker 2 for this flow under another name."""
 
@@ -177,19 +190,40 @@ class FlowPlanner:
         return self._target.missing_internal_topics(self._target.topics(), self._engine.topics_replication_factor)
 
     def apply(self, plan: FlowPlan) -> FlowPlan:
-        """Make what is missing on the target and look again."""
-        self._target.create_all([action for action in plan.actions if isinstance(action, CreateTopic)])
-        for action in plan.actions:
-            if isinstance(action, AddPartitions):
-                self._target.add_partitions(action)
+        """Make what is missing on the target and look again. What is refused is noted, and the rest goes on."""
         self._target.ensure_internal_topics(self._engine.topics_replication_factor)
         if self.settings.home:
             # The ledger of the flow in the other direction: until it is there nobody can say what that flow wrote.
-            self._source.ensure_internal_topics(self._engine.topics_replication_factor)
+            self._source.ensure_ledger(self._engine.topics_replication_factor)
+        refused = self._make(plan.actions)
         if not plan.topics:
             return plan
-        target = self._target.topics(sorted(plan.remote.values()), with_configs=True)
-        return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target))
+        hidden: set[str] = set()
+        target = self._target.topics(sorted(plan.remote.values()), with_configs=True, hidden=hidden)
+        refused = {name: self._unseen(name) for name in hidden} | refused
+        unmade = {topic: refused[name] for topic, name in plan.remote.items() if name in refused}
+        return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target), unmade=unmade)
+
+    def _make(self, actions: Sequence[TopicAction]) -> dict[str, Unmade]:
+        """By remote topic, what the target refused."""
+        created = self._target.create_all([action for action in actions if isinstance(action, CreateTopic)])
+        refused = {name: self._unmade("made", error, "CREATE", name) for name, error in created.items()}
+        for action in actions:
+            if isinstance(action, AddPartitions):
+                try:
+                    self._target.add_partitions(action)
+                except BrokerRefused as error:
+                    refused[action.name] = self._unmade("grown", error, "ALTER", action.name)
+        return refused
+
+    def _unmade(self, what: str, refusal: BrokerRefused, operation: str, name: str) -> Unmade:
+        missing = missing_on_topic(refusal.code, operation, name, self.settings.flow.target)
+        advice = missing.advice if missing else "change what the message names, or exclude the topic (topics.exclude)"
+        return Unmade(f"the remote topic {name} cannot be {what}: {refusal}", advice)
+
+    def _unseen(self, name: str) -> Unmade:
+        missing = Missing("READ and WRITE", f"the topic {name}", self.settings.flow.target)
+        return Unmade(f"the remote topic {name} may not be seen (this needs {missing})", missing.advice)
 
     def is_chosen(self, topic: str) -> bool:
         """Whether a source topic of this name is the flow's."""
@@ -251,4 +285,5 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,
         home=settings.home,
+        home_ledger=plan.home_ledger,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LedgerEntry
+from heliograph.replication.bottleneck import bottleneck
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
@@ -90,6 +91,8 @@ class FlowStatus:
     """How many the run could not write."""
     jobs: tuple[Mapping[str, Any], ...] = ()
     """What the run does around the records: each job's last turn, and its trouble."""
+    bottleneck: str = ""
+    """What keeps the flow from copying faster, in words; empty where nothing runs."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -146,7 +149,16 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         await _newest_events(warm.client(flow.target), name),
         telemetry.get("events_dropped", 0) if running else 0,
         tuple(telemetry.get("jobs", ())) if running else (),
+        _bottleneck(telemetry, lanes) if running else "",
     )
+
+
+def _bottleneck(telemetry: Mapping[str, Any], lanes: Iterable[LaneStatus]) -> str:
+    window = telemetry.get("window")
+    if not window:
+        return ""
+    lag = sum(max(0, lane.lag) for lane in lanes)
+    return str(bottleneck(window["time"], lag, window["records_per_s"]))
 
 
 async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:

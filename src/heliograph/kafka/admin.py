@@ -92,12 +92,14 @@ class ClusterAdmin:
         """How many brokers are up: a replication factor cannot be larger."""
         return len(self._broker_ids())
 
-    def topics(self, names: Iterable[str] | None = None, with_configs: bool = False) -> dict[str, Topic]:
-        """All topics, or those of `names` that exist."""
+    def topics(
+        self, names: Iterable[str] | None = None, with_configs: bool = False, hidden: set[str] | None = None
+    ) -> dict[str, Topic]:
+        """All topics, or those of `names` that exist; with `hidden` those that may not be seen go there."""
         wanted = None if names is None else sorted(set(names))
         if wanted == []:
             return {}
-        rows = self._call("list topics", lambda client: described_topics(client, wanted))
+        rows = self._call("list topics", lambda client: described_topics(client, wanted, hidden))
         configs = self.topic_configs(row["name"] for row in rows) if with_configs else {}
         return {
             row["name"]: Topic(row["name"], str(row["topic_id"]), len(row["partitions"]), configs.get(row["name"], {}))
@@ -154,19 +156,31 @@ class ClusterAdmin:
         self._wait_for_leaders(doing, [action])
         return True
 
-    def create_all(self, actions: Sequence[CreateTopic]) -> None:
-        """As `create`, many in a request. What is refused is tried alone once more, which says why; the rest is made."""
+    def create_all(self, actions: Sequence[CreateTopic]) -> dict[str, BrokerRefused]:
+        """As `create`, many in a request; what brokers refuse, by name. The rest is made."""
+        refused: dict[str, BrokerRefused] = {}
         for first in range(0, len(actions), _TOPICS_PER_REQUEST):
-            self._create_some(actions[first : first + _TOPICS_PER_REQUEST])
+            refused |= self._create_some(actions[first : first + _TOPICS_PER_REQUEST])
+        return refused
 
-    def _create_some(self, actions: Sequence[CreateTopic]) -> None:
+    def _create_some(self, actions: Sequence[CreateTopic]) -> dict[str, BrokerRefused]:
         doing = f"create topics '{actions[0].name}' and {len(actions) - 1} more"
         answer = self._call(doing, lambda client: client.create_topics(wish(actions), raise_errors=False))
-        failed = {row["name"] for row in answer["topics"] if row["error_code"]}
+        failed = {row["name"]: row for row in answer["topics"] if row["error_code"]}
         self._wait_for_leaders(doing, [action for action in actions if action.name not in failed])
-        for action in actions:
-            if action.name in failed:
-                self.create(action)
+        told = ((action.name, self._alone(action, failed[action.name])) for action in actions if action.name in failed)
+        return {name: refusal for name, refusal in told if refusal is not None}
+
+    def _alone(self, action: CreateTopic, row: Mapping[str, Any]) -> BrokerRefused | None:
+        """What was refused among others is tried alone, which says why; a missing permission says it already."""
+        if row["error_code"] in UNAUTHORIZED:
+            error = foreign.for_code(row["error_code"])(row.get("error_message") or action.name)
+            return self._refused(f"create topic '{action.name}'", error)
+        try:
+            self.create(action)
+        except BrokerRefused as refusal:
+            return refusal
+        return None
 
     def _wait_for_leaders(self, doing: str, actions: Sequence[CreateTopic]) -> None:
         wanted = {action.name: action.partitions for action in actions}
@@ -218,6 +232,12 @@ class ClusterAdmin:
                 f"topic '{LEDGER_TOPIC}' on cluster '{self._cluster.alias}' has "
                 f"cleanup.policy={ledger.config('cleanup.policy')}: it must be compact, or positions get lost"
             )
+
+    def ensure_ledger(self, replication_factor: int = 0) -> None:
+        """Create the ledger alone where it is missing, for a flow that only reads it here."""
+        for action in self.missing_internal_topics(self.topics([LEDGER_TOPIC]), replication_factor):
+            if action.name == LEDGER_TOPIC:
+                self.create(action, INTERNAL_REPLICATION_OPTION)
 
     def missing_internal_topics(self, existing: Iterable[str], replication_factor: int = 0) -> list[CreateTopic]:
         replicas = replication_factor or min(3, self.brokers())
@@ -298,8 +318,7 @@ class ClusterAdmin:
         if isinstance(error, foreign.UnknownBrokerIdError):
             return BrokerRefused(_LEADER_NOT_AVAILABLE, f"cluster '{alias}', {doing}: a partition has no leader")
         if _is_answer(error):
-            said = f"{error.message}, {', '.join(map(str, error.args))}"
-            return BrokerRefused(_code(error), f"cluster '{alias}', {doing}: {said}{_permission(doing, _code(error))}")
+            return self._refused(doing, error)
         if isinstance(error, foreign.KafkaError) and not error.retriable:
             return SetupError(f"cluster '{alias}', {doing}: {error}")
         addresses = ", ".join(self._cluster.bootstrap)
@@ -307,6 +326,11 @@ class ClusterAdmin:
         return ClusterUnreachable(
             f"cluster '{alias}' at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing}){why}"
         )
+
+    def _refused(self, doing: str, error: Any) -> BrokerRefused:
+        said = f"{error.message}, {', '.join(map(str, error.args))}"
+        what = f"cluster '{self._cluster.alias}', {doing}: {said}{_permission(doing, _code(error))}"
+        return BrokerRefused(_code(error), what)
 
 
 def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:

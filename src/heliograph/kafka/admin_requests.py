@@ -33,10 +33,15 @@ def described_cluster(client: KafkaAdminClient) -> dict[str, Any]:
     return found
 
 
-def described_topics(client: KafkaAdminClient, names: list[str] | None) -> list[dict[str, Any]]:
+def described_topics(
+    client: KafkaAdminClient, names: list[str] | None, hidden: set[str] | None = None
+) -> list[dict[str, Any]]:
+    """With `hidden` a topic that may not be seen goes there, instead of failing all others."""
     rows: list[dict[str, Any]] = client.describe_topics(names)
     for row in rows:
-        if row["error_code"] not in {0, UNKNOWN_TOPIC, _INVALID_TOPIC}:
+        if hidden is not None and row["error_code"] in UNAUTHORIZED:
+            hidden.add(row["name"])
+        elif row["error_code"] not in {0, UNKNOWN_TOPIC, _INVALID_TOPIC}:
             raise foreign.for_code(row["error_code"])(f"topic '{row['name']}'")
     return [row for row in rows if row["error_code"] == 0]
 
@@ -90,13 +95,17 @@ def check_grown(answer: Any) -> None:
 
 
 def check_ready(client: KafkaAdminClient, wanted: Mapping[str, int]) -> None:
-    """A broker answers as soon as the controller has decided; leaders and metadata follow a little later."""
+    """A broker answers as soon as the controller has decided; leaders and metadata follow a little later.
+
+    A topic that may not be seen is not waited for: whoever wants to use it is told so.
+    """
+    hidden: set[str] = set()
     led = {
         row["name"]: sum(1 for part in row["partitions"] if part["leader_id"] >= 0)
-        for row in described_topics(client, list(wanted))
+        for row in described_topics(client, list(wanted), hidden)
     }
     for name, count in wanted.items():
-        if led.get(name, 0) < count:
+        if name not in hidden and led.get(name, 0) < count:
             raise foreign.LeaderNotAvailableError(f"topic '{name}' has not all its leaders yet")
 
 

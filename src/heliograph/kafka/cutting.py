@@ -111,6 +111,7 @@ class Cutter:
                 max_timestamp=header.max_timestamp,
                 size=header.size,
                 chunk=chunk,
+                since_ms=header.base_timestamp,
             )
         )
 
@@ -172,6 +173,7 @@ class Cutter:
                     chunk=chunk,
                     raw=False,
                     gap_at=piece.gap_at,
+                    since_ms=piece.first_timestamp,
                 )
             )
 

@@ -29,6 +29,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
@@ -241,10 +242,26 @@ async def may_use_transactional_id(client: ClusterClient, transactional_id: str)
     return answer.error_code not in _REFUSED
 
 
-async def may_describe_group(client: ClusterClient, group: str) -> bool:
-    request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-    answer = await client.ask_any(request, DescribeGroupsResponse, 5)
-    return all(found.error_code not in _REFUSED for found in answer.groups)
+async def may_describe_groups(client: ClusterClient, names: Iterable[str]) -> dict[str, bool]:
+    """DESCRIBE on each group; whoever is asked says it, also if another broker looks after the group."""
+    wanted = sorted(set(names))
+    found: dict[str, bool] = {}
+    for first in range(0, len(wanted), _NAMES_PER_REQUEST):
+        part = wanted[first : first + _NAMES_PER_REQUEST]
+        request = DescribeGroupsRequest(groups=part, include_authorized_operations=False)
+        answer = await client.ask_any(request, DescribeGroupsResponse, 5)
+        found |= {group.group_id: group.error_code not in _REFUSED for group in answer.groups}
+    return found
+
+
+async def may_read_groups(client: ClusterClient, names: Iterable[str]) -> dict[str, bool]:
+    """READ on each group, which a commit in its name needs: a heartbeat of nobody, which no group takes."""
+    found: dict[str, bool] = {}
+    for name in sorted(set(names)):
+        request = HeartbeatRequest(group_id=name, generation_id=-1, member_id="", group_instance_id=None)
+        answer = await client.ask_any(request, HeartbeatResponse, 4)
+        found[name] = answer.error_code not in _REFUSED
+    return found
 
 
 async def cluster_operations(client: ClusterClient) -> Mapping[str, bool]:

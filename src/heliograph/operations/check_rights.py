@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import BrokerRefused
-from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.admin import ClusterAdmin, internal_topics
 from heliograph.kafka.claims import transactional_id
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.dead_letter import dead_letter_wish
@@ -20,16 +20,16 @@ from heliograph.kafka.grants import (
     Refusal,
     TopicGrants,
     cluster_operations,
-    may_describe_group,
+    may_describe_groups,
     may_use_transactional_id,
     topic_grants,
     try_create,
     visible_topics,
 )
 from heliograph.kafka.groups import connect_groups
+from heliograph.kafka.ledger import LEDGER_TOPIC
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue
-from heliograph.replication.heartbeats import MakeTopic
 from heliograph.replication.mm2_live import HIDDEN, is_dedicated
 from heliograph.replication.mm2_progress import (
     configs_to_read,
@@ -42,7 +42,6 @@ from heliograph.replication.mm2_progress import (
 from heliograph.replication.permissions import NEEDS, Granted, Need, On
 from heliograph.replication.policies import dead_letter_topic
 from heliograph.replication.starts import From
-from heliograph.replication.topic_names import HEARTBEATS
 
 Grants = Mapping[str, TopicGrants]
 Configs = Mapping[str, dict[str, ConfigValue]]
@@ -61,7 +60,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Names:
+class Names:
     """Resources by name: granted or not, and which of them cannot be done without."""
 
     by_name: Mapping[str, bool]
@@ -69,16 +68,28 @@ class _Names:
     unseen: frozenset[str] = frozenset()
 
 
-_HEARTBEATS = (On.SOURCE_HEARTBEATS, On.TARGET_HEARTBEATS)
-_Rights = dict[tuple[On, str], _Names]
+OF_JOBS = frozenset(
+    {
+        On.SOURCE_HEARTBEATS,
+        On.TARGET_HEARTBEATS,
+        On.SOURCE_SYNCS,
+        On.TARGET_SYNCS,
+        On.SOURCE_GROUPS,
+        On.CHECKPOINTS,
+        On.TARGET_GROUPS,
+    }
+)
+"""What nobody but a job needs: asked in check_job_rights."""
+Rights = dict[tuple[On, str], Names]
 
 
 async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClient, asked: Asked) -> tuple[Granted, ...]:
-    """One answer for each need of the table but those of heartbeats."""
+    """One answer for each need of the table but those on what is only a job's."""
     known = await _clusters(source, target) | await _groups(flow, source, target)
     known |= await _mirror_maker_topics(flow, target) | await _dead_letters(flow, target, list(asked.remote))
+    known |= await _home_ledger(flow, source)
     identity = transactional_id(flow.flow.name)
-    known[On.TRANSACTIONAL_ID, "WRITE"] = _Names({identity: await may_use_transactional_id(target, identity)})
+    known[On.TRANSACTIONAL_ID, "WRITE"] = Names({identity: await may_use_transactional_id(target, identity)})
 
     def answer(need: Need) -> Granted:
         match need.on:
@@ -95,7 +106,7 @@ async def rights(flow: FlowSettings, source: ClusterClient, target: ClusterClien
                 names = known[other, need.operation]
                 return Granted(need, names.by_name if _is_for(flow, need) else {}, names.urgent, names.unseen)
 
-    return tuple(answer(need) for need in NEEDS if need.on not in _HEARTBEATS)
+    return tuple(answer(need) for need in NEEDS if need.on not in OF_JOBS)
 
 
 def _is_for(flow: FlowSettings, need: Need) -> bool:
@@ -109,49 +120,31 @@ def _is_for(flow: FlowSettings, need: Need) -> bool:
     return switches.get((need.on, need.operation), True)
 
 
-async def heartbeat_rights(
-    flow: FlowSettings, source_writer: ClusterClient | None, target: ClusterClient
-) -> tuple[Granted, ...]:
-    """Asked as heartbeats are written; nothing without a client that writes to the source."""
-    if source_writer is None:
-        return ()
-    known: _Rights = {}
-    for on, client in ((On.SOURCE_HEARTBEATS, source_writer), (On.TARGET_HEARTBEATS, target)):
-        pulses = (
-            [] if flow.flow.trial else [each for each in flow.jobs.heartbeats if each.target == client.cluster.alias]
-        )
-        grants = await topic_grants(client, [HEARTBEATS]) if pulses else {}
-        wishes = [MakeTopic(pulse).topic for pulse in pulses if not grants[HEARTBEATS].exists]
-        known[on, "CREATE"] = _Names(_may_create(await try_create(client, wishes)))
-        known[on, "WRITE"] = _Names(_may("WRITE", grants))
-    return tuple(Granted(need, known[need.on, need.operation].by_name) for need in NEEDS if need.on in _HEARTBEATS)
-
-
 def _by_name(need: Need, grants: Grants, created: Mapping[str, Refusal | None]) -> dict[str, bool]:
     """CREATE is needed only where a topic is missing; whether it is granted was seen by trying."""
     if need.operation == "CREATE":
-        return _may_create({name: refusal for name, refusal in created.items() if name in grants})
-    return _may(need.operation, grants)
+        return may_create({name: refusal for name, refusal in created.items() if name in grants})
+    return may(need.operation, grants)
 
 
-def _may(operation: str, grants: Grants) -> dict[str, bool]:
+def may(operation: str, grants: Grants) -> dict[str, bool]:
     return {name: operation in found.operations for name, found in grants.items()}
 
 
-def _may_create(tried: Mapping[str, Refusal | None]) -> dict[str, bool]:
+def may_create(tried: Mapping[str, Refusal | None]) -> dict[str, bool]:
     return {name: refusal is None or refusal.code != TOPIC_REFUSED for name, refusal in tried.items()}
 
 
-async def _clusters(source: ClusterClient, target: ClusterClient) -> _Rights:
+async def _clusters(source: ClusterClient, target: ClusterClient) -> Rights:
     sides = ((On.SOURCE_CLUSTER, source), (On.TARGET_CLUSTER, target))
     return {
-        (on, operation): _Names({"": granted})
+        (on, operation): Names({"": granted})
         for on, client in sides
         for operation, granted in (await cluster_operations(client)).items()
     }
 
 
-async def _groups(flow: FlowSettings, source: ClusterClient, target: ClusterClient) -> _Rights:
+async def _groups(flow: FlowSettings, source: ClusterClient, target: ClusterClient) -> Rights:
     """The group that `start.from` names; MirrorMaker 2's own, and those of Connect clusters as far as they are listed."""
     starts = [flow.start_from, *(start for _, start in flow.topic_starts)]
     wanted = sorted({start.argument for start in starts if start is not None and start.kind is From.GROUP})
@@ -162,15 +155,26 @@ async def _groups(flow: FlowSettings, source: ClusterClient, target: ClusterClie
     own = flow.mm2.group or default_group(flow.flow.source)
     others = {group.name for group in listed if not is_dedicated(group.name)}
     return {
-        (On.START_GROUP, "DESCRIBE"): _Names({name: await may_describe_group(source, name) for name in wanted}),
-        (On.MM2_GROUP, "DESCRIBE"): _Names(
-            {name: await may_describe_group(target, name) for name in sorted({own, *others})},
+        (On.START_GROUP, "DESCRIBE"): Names(await may_describe_groups(source, wanted)),
+        (On.MM2_GROUP, "DESCRIBE"): Names(
+            await may_describe_groups(target, {own, *others}),
             frozenset(group.name for group in listed if group.state == HIDDEN and group.name == own),
         ),
     }
 
 
-async def _mirror_maker_topics(flow: FlowSettings, target: ClusterClient) -> _Rights:
+async def _home_ledger(flow: FlowSettings, source: ClusterClient) -> Rights:
+    """The ledger of the flow in the other direction, where that one keeps names."""
+    grants = await topic_grants(source, [LEDGER_TOPIC]) if flow.home else {}
+    missing = {name for name, found in grants.items() if not found.exists}
+    wishes = [action for action in internal_topics(1) if action.name in missing]
+    return {
+        (On.HOME_LEDGER, "CREATE"): Names(may_create(await try_create(source, wishes))),
+        (On.HOME_LEDGER, "READ"): Names(may("READ", grants)),
+    }
+
+
+async def _mirror_maker_topics(flow: FlowSettings, target: ClusterClient) -> Rights:
     alias, mm2 = flow.flow.source, flow.mm2
     seen = await visible_topics(target)
     offsets = topics_to_read(seen, alias, mm2.topic) or [mm2.topic or default_topic(alias)]
@@ -183,12 +187,12 @@ async def _mirror_maker_topics(flow: FlowSettings, target: ClusterClient) -> _Ri
     unseen = frozenset(name for name, found in grants.items() if not found.exists)
     tried = await try_create(target, [offsets_topic(name, mm2.topic_partitions, 1) for name in missing])
     return {
-        (On.MM2_OFFSETS, "READ"): _Names(_may("READ", kept), frozenset(there), unseen),
-        (On.MM2_OFFSETS, "DESCRIBE_CONFIGS"): _Names(_may("DESCRIBE_CONFIGS", there)),
-        (On.MM2_OFFSETS, "CREATE"): _Names(_may_create(tried)),
-        (On.MM2_OFFSETS, "WRITE"): _Names(_may("WRITE", kept)),
-        (On.MM2_CONFIGS, "READ"): _Names(
-            _may("READ", {name: found for name, found in grants.items() if name not in offsets}), unseen=unseen
+        (On.MM2_OFFSETS, "READ"): Names(may("READ", kept), frozenset(there), unseen),
+        (On.MM2_OFFSETS, "DESCRIBE_CONFIGS"): Names(may("DESCRIBE_CONFIGS", there)),
+        (On.MM2_OFFSETS, "CREATE"): Names(may_create(tried)),
+        (On.MM2_OFFSETS, "WRITE"): Names(may("WRITE", kept)),
+        (On.MM2_CONFIGS, "READ"): Names(
+            may("READ", {name: found for name, found in grants.items() if name not in offsets}), unseen=unseen
         ),
     }
 
@@ -199,14 +203,14 @@ async def _not_compacted(cluster: Cluster, grants: Grants) -> set[str]:
     return {name for name, found in configs.items() if "compact" not in (found["cleanup.policy"].value or "")}
 
 
-async def _dead_letters(flow: FlowSettings, target: ClusterClient, remote: Sequence[str]) -> _Rights:
+async def _dead_letters(flow: FlowSettings, target: ClusterClient, remote: Sequence[str]) -> Rights:
     wanted = remote if flow.policies.bad_record == "dead-letter" else []
     names = [letters for name in wanted if (letters := dead_letter_topic(name))]
     grants = await topic_grants(target, names) if names else {}
     wishes = [dead_letter_wish(name, 1) for name, found in grants.items() if not found.exists]
     return {
-        (On.DEAD_LETTERS, "CREATE"): _Names(_may_create(await try_create(target, wishes))),
-        (On.DEAD_LETTERS, "WRITE"): _Names(_may("WRITE", grants)),
+        (On.DEAD_LETTERS, "CREATE"): Names(may_create(await try_create(target, wishes))),
+        (On.DEAD_LETTERS, "WRITE"): Names(may("WRITE", grants)),
     }
 
 

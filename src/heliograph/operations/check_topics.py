@@ -6,7 +6,6 @@ Unlike the planner it does not stop at the first refusal: a topic that may not b
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,14 +16,14 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.grants import TOPIC_REFUSED, Refusal, TopicGrants, topic_grants, try_create, visible_topics
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import ConfigValue, Topic
-from heliograph.operations.check_rights import Asked, Configs, describable, heartbeat_rights, read_configs, rights
+from heliograph.operations.check_job_rights import Doors, job_rights
+from heliograph.operations.check_rights import Asked, Configs, describable, read_configs, rights
+from heliograph.replication.filters import plain_names
 from heliograph.replication.findings import Finding, Level
 from heliograph.replication.permissions import Granted
 from heliograph.replication.topic_limits import BROKER_NAMES, LimitPair, limits_of, limits_to_be
 from heliograph.replication.topic_names import should_replicate
 from heliograph.replication.topic_plan import AddPartitions, CreateTopic, TopicRules, Unnameable, plan_topics
-
-_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ async def gather_topics(
     own_factor: int,
     source_writer: ClusterClient | None = None,
 ) -> TopicFacts:
-    """With `source_writer` also what heartbeats need."""
+    """With `source_writer` also what jobs need."""
     visible = await visible_topics(source)
     policy = flow.naming
     names = flow.topic_names
@@ -94,7 +93,10 @@ async def gather_topics(
     return TopicFacts(
         visible=tuple(visible),
         remote=remote,
-        granted=(*await rights(flow, source, target, asked), *await heartbeat_rights(flow, source_writer, target)),
+        granted=(
+            *await rights(flow, source, target, asked),
+            *(await job_rights(flow, Doors(source, source_writer, target)) if source_writer is not None else ()),
+        ),
         refused={name: refusal for name, refusal in created.items() if refusal and refusal.code != TOPIC_REFUSED},
         unnameable=tuple(action for action in actions if isinstance(action, Unnameable)),
         limits=pairs,
@@ -111,7 +113,7 @@ async def _hidden(flow: FlowSettings, source: ClusterClient, visible: set[str]) 
 
 def literals(flow: FlowSettings) -> list[str]:
     """The entries of `topics` that are plain names."""
-    return [name for name in flow.topics if _LITERAL.fullmatch(name)]
+    return plain_names(flow.topics)
 
 
 def _topic(name: str, grants: TopicGrants, configs: Configs) -> Topic:

@@ -13,11 +13,17 @@ from heliograph.errors import ConfigError
 from heliograph.replication.java_regex import PatternError, translate
 
 _NOTHING = re.compile(r"(?!)")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def split_list(text: str) -> tuple[str, ...]:
     """A list option's elements: split on commas, trimmed, empty ones left out."""
     return tuple(element for element in (part.strip() for part in text.split(",")) if element)
+
+
+def plain_names(patterns: Iterable[str]) -> list[str]:
+    """Those elements of a list that are names."""
+    return [pattern for pattern in patterns if _PLAIN.fullmatch(pattern)]
 
 
 def compile_java(patterns: Iterable[str]) -> re.Pattern[str]:

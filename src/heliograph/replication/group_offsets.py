@@ -8,7 +8,7 @@ have read, they do not read again. Knows no brokers: `control.group_offsets` rea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote, unquote
@@ -63,15 +63,22 @@ class Standing:
 
 @dataclass(frozen=True)
 class Written:
-    """What we wrote last: the offset there, and where the group stood on the source; `before` is what we had written before."""
+    """What we wrote last: the offset there, and where the group stood on the source; and the same of what we wrote before."""
 
     offset: int
     committed: int
     before: int | None = None
+    before_committed: int | None = None
 
     def is_ours(self, offset: int) -> bool:
         """A crash between the note and the commit leaves what was there before."""
         return offset in (self.offset, self.before)
+
+    def stood(self, offset: int) -> int:
+        """Where the group stood on the source when we wrote this offset, which is ours."""
+        if offset == self.offset or self.before_committed is None:
+            return self.committed
+        return self.before_committed
 
 
 Note = Mapping[Place, Written]
@@ -186,7 +193,7 @@ def _in_step(pair: Pair) -> tuple[State, str]:
 def _ahead(place: Placed, have: int, written: Written | None) -> tuple[State, str]:
     """The offset there lies behind that of the source's group."""
     if written is not None and written.is_ours(have):
-        if place.committed < written.committed:
+        if place.committed < written.stood(have):
             return State.SET, "the group went back, on the source, and the offset there is ours"
         if have > place.reach:
             return State.SET, "the offset there is ours and lies beyond what is copied"
@@ -225,8 +232,9 @@ def _noted(moves: Iterable[Move], note: Note) -> Note:
     after = dict(note)
     for move in moves:
         known = note.get((move.remote, move.partition))
-        was_ours = known is not None and move.on_target is not None and known.is_ours(move.on_target)
-        after[move.remote, move.partition] = Written(move.to, move.committed, move.on_target if was_ours else None)
+        have = move.on_target
+        before = (have, known.stood(have)) if known is not None and have is not None and known.is_ours(have) else ()
+        after[move.remote, move.partition] = Written(move.to, move.committed, *before)
     return after
 
 
@@ -259,10 +267,18 @@ def encode_note(note: Note) -> bytes:
     """Versioned JSON."""
     topics: dict[str, dict[str, list[int | None]]] = {}
     for (remote, partition), written in sorted(note.items()):
-        row = [written.offset, written.committed, written.before]
+        row = [written.offset, written.committed, written.before, written.before_committed]
         topics.setdefault(remote, {})[str(partition)] = row
     fields = {"version": _NOTE_VERSION, "written": topics}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _written(row: Sequence[int | None]) -> Written:
+    """Notes of earlier versions have no last number."""
+    offset, committed, *before = row
+    if offset is None or committed is None:
+        raise ValueError(row)
+    return Written(int(offset), int(committed), *(None if number is None else int(number) for number in before))
 
 
 def decode_note(value: bytes) -> Note:
@@ -272,7 +288,7 @@ def decode_note(value: bytes) -> Note:
         if fields["version"] != _NOTE_VERSION:
             return {}
         return {
-            (str(remote), int(partition)): Written(int(row[0]), int(row[1]), None if row[2] is None else int(row[2]))
+            (str(remote), int(partition)): _written(row)
             for remote, rows in fields["written"].items()
             for partition, row in rows.items()
         }

@@ -18,12 +18,18 @@ class On(StrEnum):
     SOURCE_TOPICS = "each source topic"
     SOURCE_CLUSTER = "the source cluster"
     SOURCE_HEARTBEATS = "the source's topic `heartbeats`"
+    SOURCE_SYNCS = "the source's topic `mm2-offset-syncs.<target>.internal`"
+    SOURCE_GROUPS = "each group of the source"
+    HOME_LEDGER = "the source's topic `__heliograph-ledger`"
     REMOTE_TOPICS = "each remote topic"
     OWN_TOPICS = "topics `__heliograph-*`"
     TRANSACTIONAL_ID = "transactional id `heliograph.<flow>`"
     MM2_GROUP = "group `<source>-mm2`, each Connect group"
     TARGET_CLUSTER = "the target cluster"
     TARGET_HEARTBEATS = "the target's topic `heartbeats`"
+    TARGET_SYNCS = "the target's topic `mm2-offset-syncs.<source>.internal`"
+    CHECKPOINTS = "topic `<source>.checkpoints.internal`"
+    TARGET_GROUPS = "each of these groups on the target"
     START_GROUP = "the group of `start.from = group:NAME`"
     DEAD_LETTERS = "topics `__heliograph-dead-letter.*`"
     MM2_OFFSETS = "topic `mm2-offsets.<source>.internal`"
@@ -36,13 +42,15 @@ class Occasion(StrEnum):
     RUN = "run"
     JOBS = "jobs"
     """What a run does around the records: a job that lacks it says so itself."""
+    BOTH_WAYS = "both ways"
+    """A run whose flow meets records on its source that the flow in the other direction wrote under the same names."""
     TAKE_OVER = "take-over"
     HAND_BACK = "hand-back"
     FORGET = "forget"
 
     @property
     def is_at_run(self) -> bool:
-        return self in (Occasion.RUN, Occasion.TAKE_OVER)
+        return self in (Occasion.RUN, Occasion.BOTH_WAYS, Occasion.TAKE_OVER)
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,22 @@ class Need:
 
     @property
     def is_on_source(self) -> bool:
-        return self.on in (On.SOURCE_TOPICS, On.SOURCE_CLUSTER, On.SOURCE_HEARTBEATS, On.START_GROUP)
+        return self.on in _ON_SOURCE
 
 
+_ON_SOURCE = frozenset(
+    {
+        On.SOURCE_TOPICS,
+        On.SOURCE_CLUSTER,
+        On.SOURCE_HEARTBEATS,
+        On.SOURCE_SYNCS,
+        On.SOURCE_GROUPS,
+        On.START_GROUP,
+        On.HOME_LEDGER,
+    }
+)
 _FAIL, _WARN = Level.FAIL, Level.WARN
+_SYNCS = "offset syncs are written there; without it they are not"
 
 NEEDS: tuple[Need, ...] = (
     Need(On.SOURCE_TOPICS, "READ", _FAIL, "records are read"),
@@ -114,6 +134,29 @@ NEEDS: tuple[Need, ...] = (
     Need(
         On.TARGET_CLUSTER, "ALTER", _WARN, "ACLs follow those of the source; without it none are written", Occasion.JOBS
     ),
+    Need(On.SOURCE_SYNCS, "CREATE", _WARN, _SYNCS, Occasion.JOBS),
+    Need(On.SOURCE_SYNCS, "WRITE", _WARN, _SYNCS, Occasion.JOBS),
+    Need(On.TARGET_SYNCS, "CREATE", _WARN, _SYNCS, Occasion.JOBS),
+    Need(On.TARGET_SYNCS, "WRITE", _WARN, _SYNCS, Occasion.JOBS),
+    Need(
+        On.SOURCE_GROUPS,
+        "DESCRIBE",
+        _WARN,
+        "checkpoints and group offsets are made of what they committed; without it they have none",
+        Occasion.JOBS,
+    ),
+    Need(On.CHECKPOINTS, "CREATE", _WARN, "it is made for the first checkpoint", Occasion.JOBS),
+    Need(On.CHECKPOINTS, "WRITE", _WARN, "checkpoints are written there; without it there are none", Occasion.JOBS),
+    Need(On.CHECKPOINTS, "READ", _WARN, "what it holds is read first, so that no checkpoint goes back", Occasion.JOBS),
+    Need(
+        On.TARGET_GROUPS,
+        "READ",
+        _WARN,
+        "with sync.group.offsets.enabled their offsets are set; without it they stay",
+        Occasion.JOBS,
+    ),
+    Need(On.HOME_LEDGER, "CREATE", _FAIL, "without it nobody can tell what came home", Occasion.BOTH_WAYS),
+    Need(On.HOME_LEDGER, "READ", _FAIL, "it names the producer ids of what came home", Occasion.BOTH_WAYS),
     Need(On.MM2_OFFSETS, "READ", _WARN, "MirrorMaker 2's stored progress is read", Occasion.TAKE_OVER),
     Need(
         On.MM2_OFFSETS,
@@ -194,6 +237,12 @@ _KIND = {
     On.SOURCE_TOPICS: "topic",
     On.SOURCE_HEARTBEATS: "topic",
     On.TARGET_HEARTBEATS: "topic",
+    On.SOURCE_SYNCS: "topic",
+    On.TARGET_SYNCS: "topic",
+    On.CHECKPOINTS: "topic",
+    On.SOURCE_GROUPS: "group",
+    On.TARGET_GROUPS: "group",
+    On.HOME_LEDGER: "topic",
     On.REMOTE_TOPICS: "topic",
     On.OWN_TOPICS: "topic",
     On.TRANSACTIONAL_ID: "transactional id",

@@ -51,6 +51,8 @@ SAMPLES = {
     "listeners": "none",
     "rest.host.name": "127.0.0.2",
     "state.cluster": "B",
+    "metrics.lanes": "all",
+    "wan.cost.per.gb": "0.02",
 }
 
 

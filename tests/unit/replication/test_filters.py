@@ -3,12 +3,16 @@ from __future__ import annotations
 import pytest
 
 from heliograph.errors import ConfigError
-from heliograph.replication.filters import NameFilter, compile_java, split_list
+from heliograph.replication.filters import NameFilter, compile_java, plain_names, split_list
 
 
 def test_a_list_is_split_on_commas_and_trimmed() -> None:
     assert split_list(" a , b.*,, c ") == ("a", "b.*", "c")
     assert split_list("") == ()
+
+
+def test_the_names_of_a_list_are_told_from_its_expressions() -> None:
+    assert plain_names(("orders", "pay-.*", "my_app.v1", "[ab]")) == ["orders", "my_app.v1"]
 
 
 def test_an_empty_list_matches_nothing() -> None:

@@ -56,7 +56,7 @@ def test_it_goes_forward_whoever_wrote_what_is_there_and_only_our_own_is_remembe
         state, (action,) = plan(placed(Pair(100, 90)), at(80), written)
         assert (state.state, state.reason) == (State.SET, "the group read on, on the source")
         assert action.what == "set its offset on the target: A.t-0 to 90 (from 80)"
-        assert action.after == {PLACE: Written(90, 100, before)}
+        assert action.after == {PLACE: Written(90, 100, before, None if before is None else 88)}
 
 
 def test_in_step_and_waiting_for_the_copy() -> None:
@@ -87,7 +87,17 @@ def test_it_goes_back_if_the_group_did_and_the_offset_is_ours() -> None:
         state, (action,) = plan(placed(Pair(100, 90)), at(95), written)
         assert state.state is State.SET
         assert state.reason == "the group went back, on the source, and the offset there is ours"
-        assert action.after == {PLACE: Written(90, 100, 95)}
+        assert action.after == {PLACE: Written(90, 100, 95, 120)}
+
+
+def test_after_a_crash_between_note_and_commit_a_group_that_went_back_and_read_on_is_not_left_where_it_was() -> None:
+    """It went back from 120 to 50, which was noted and not committed; then it read on to 100."""
+    crashed = Written(40, 50, before=95, before_committed=120)
+    state, (action,) = plan(placed(Pair(100, 90)), at(95), crashed)
+    assert (state.state, action.moves[0].to) == (State.SET, 90)
+    assert action.after == {PLACE: Written(90, 100, 95, 120)}
+    state, actions = plan(placed(Pair(40, 40, 60)), at(95), Written(95, 100, before=95, before_committed=300))
+    assert (state.state, actions) == (State.WAITS, [])
 
 
 def test_ours_stays_while_the_copy_is_made_again_unless_it_lies_beyond_its_end() -> None:
@@ -150,14 +160,18 @@ def test_the_summary_counts_states() -> None:
 
 
 def test_a_note_is_read_as_it_was_written_and_a_strange_one_is_none() -> None:
-    note = {("A.t", 0): Written(90, 100), ("A.ü", 12): Written(1 << 40, 2, 3)}
+    note = {("A.t", 0): Written(90, 100), ("A.ü", 12): Written(1 << 40, 2, 3, 4)}
     assert decode_note(encode_note(note)) == note
+    earlier = b'{"version":1,"written":{"A.t":{"0":[90,100,null],"1":[90,100,80]}}}'
+    assert decode_note(earlier) == {("A.t", 0): Written(90, 100), ("A.t", 1): Written(90, 100, 80)}
     strange = (
         b"",
         b"[]",
         b"{}",
         b'{"version":2,"written":{}}',
         b'{"version":1,"written":{"t":{"0":[1]}}}',
+        b'{"version":1,"written":{"t":{"0":[null,1,2]}}}',
+        b'{"version":1,"written":{"t":{"0":[1,2,3,4,5]}}}',
         b'{"version":1,"written":3}',
     )
     assert [decode_note(value) for value in strange] == [{}] * len(strange)

@@ -57,6 +57,22 @@ def test_a_missing_one_names_only_the_resources_that_lack_it_and_the_cluster_to_
         (On.START_GROUP, "DESCRIBE", "old", "DESCRIBE on group old of cluster A"),
         (On.MM2_OFFSETS, "READ", "mm2-offsets.A.internal", "READ on topic mm2-offsets.A.internal of cluster B"),
         (On.MM2_CONFIGS, "READ", "mm2-configs.A.internal", "READ on topic mm2-configs.A.internal of cluster B"),
+        (On.SOURCE_GROUPS, "DESCRIBE", "billing", "DESCRIBE on group billing of cluster A is missing"),
+        (On.TARGET_GROUPS, "READ", "billing", "READ on group billing of cluster B is missing"),
+        (On.CHECKPOINTS, "READ", "A.checkpoints.internal", "READ on topic A.checkpoints.internal of cluster B"),
+        (
+            On.SOURCE_SYNCS,
+            "WRITE",
+            "mm2-offset-syncs.B.internal",
+            "WRITE on topic mm2-offset-syncs.B.internal of cluster A",
+        ),
+        (
+            On.TARGET_SYNCS,
+            "WRITE",
+            "mm2-offset-syncs.A.internal",
+            "WRITE on topic mm2-offset-syncs.A.internal of cluster B",
+        ),
+        (On.HOME_LEDGER, "READ", "__heliograph-ledger", "READ on topic __heliograph-ledger of cluster A is missing"),
         (On.DEAD_LETTERS, "WRITE", "__heliograph-dead-letter.A.t", "WRITE on topic __heliograph-dead-letter.A.t of"),
     ],
 )
@@ -100,7 +116,11 @@ def test_a_refused_write_misses_the_topic_or_with_old_brokers_the_cluster() -> N
 
 
 def test_a_run_is_told_what_it_needs_itself_and_nothing_that_other_commands_need() -> None:
-    assert {occasion for occasion in Occasion if occasion.is_at_run} == {Occasion.RUN, Occasion.TAKE_OVER}
+    assert {occasion for occasion in Occasion if occasion.is_at_run} == {
+        Occasion.RUN,
+        Occasion.BOTH_WAYS,
+        Occasion.TAKE_OVER,
+    }
 
 
 def test_a_refusal_on_the_cluster_names_what_is_missing() -> None:

@@ -1,0 +1,78 @@
+"""Topics whose remote topic could not be made: what a run keeps of them, and what it says at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+from heliograph.config.load import load
+from heliograph.control.board import Board
+from heliograph.control.flow_watch import FlowWatch
+from heliograph.control.opening import OpenedFlow, keeping_lanes
+from heliograph.control.outcome import Outcome
+from heliograph.control.planner import FlowPlan, Unmade
+from heliograph.model.lanes import Lane, LaneId
+from heliograph.model.topics import Topic
+from tests.support.entries import FRESH
+
+FILE = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+SETTINGS = load(FILE, "mm2.properties").flows[0]
+UNMADE = Unmade("it may not be made", "grant CREATE")
+
+
+def plan(*lanes: str) -> FlowPlan:
+    """Of the topics `orders` and `clicks`; those that are no lanes have no remote topic."""
+    topics = ("orders", "clicks")
+    return FlowPlan(
+        settings=SETTINGS,
+        source_cluster_id="A",
+        target_cluster_id="B",
+        topics={topic: Topic(topic, f"id-{topic}", 1, {}) for topic in topics},
+        remote={topic: f"A.{topic}" for topic in topics},
+        actions=(),
+        expiration_ms=1,
+        lanes=tuple(Lane(LaneId("A->B", topic, 0), "A", "B", f"A.{topic}", f"id-{topic}", "") for topic in lanes),
+        unmade={topic: UNMADE for topic in topics if topic not in lanes},
+    )
+
+
+def opened(*lanes: str) -> OpenedFlow:
+    made = plan(*lanes)
+    refused = {f"A->B/{topic}/0": UNMADE.reason for topic in made.unmade}
+    return OpenedFlow(made, {lane.id.key: FRESH for lane in made.lanes}, refused)
+
+
+@dataclass
+class Watch:
+    """What an outcome looks at."""
+
+    first: OpenedFlow
+    opened: OpenedFlow
+
+
+def test_lanes_whose_remote_topic_can_no_longer_be_seen_stay_as_they_were() -> None:
+    before = opened("orders", "clicks")
+    kept = keeping_lanes(opened("orders"), before)
+    assert {lane.id.topic for lane in kept.plan.lanes} == {"orders", "clicks"}
+    assert (set(kept.entries), dict(kept.refused)) == ({"A->B/orders/0", "A->B/clicks/0"}, {})
+    parked = replace(before, entries={}, refused={"A->B/clicks/0": "of a lane that was refused before"})
+    assert dict(keeping_lanes(opened("orders"), parked).refused) == parked.refused
+
+
+def test_a_topic_that_never_had_a_remote_topic_waits_for_it() -> None:
+    now = opened("orders")
+    for before in (None, opened("orders")):
+        assert keeping_lanes(now, before) is now
+    grown = opened("orders", "clicks")
+    assert keeping_lanes(grown, now) is grown
+
+
+def test_a_run_that_ends_by_itself_says_which_topics_it_could_not_copy() -> None:
+    now = opened("orders")
+    outcome = Outcome([cast(FlowWatch, Watch(now, now))], Board())
+    assert not outcome.is_reached(0)
+    outcome.done.add("A->B/orders/0")
+    assert outcome.is_reached(0)
+    summary = outcome.summary(1.0, until_caught_up=True)
+    assert (summary.lanes, summary.topics) == (2, 2)
+    assert summary.unfinished == (("A->B/clicks/0", UNMADE.reason),)
