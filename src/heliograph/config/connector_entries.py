@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from heliograph.config.connectors import Connector, ConnectorKind, Fault, FaultyConnector, holds_secret, plain_name
+from heliograph.config.keys import locate
 from heliograph.config.kinds import Servers
 from heliograph.config.option import FLOW, FLOW_ONLY
 from heliograph.config.options import BY_NAME, SECURITY_NAMES, find
@@ -66,7 +67,9 @@ class Mapped:
 
 def entries_of(connectors: Sequence[Connector], file: FileFacts, idle: Collection[str] = ()) -> Mapped:
     """FaultyConnector where they contradict each other or the file. `idle` are the names of those that do nothing now."""
-    book = _Book(file)
+    flows = tuple(dict.fromkeys(connector.flow for connector in connectors))
+    aliases = tuple(dict.fromkeys((*file.aliases, *(end for flow in flows for end in (flow.source, flow.target)))))
+    book = _Book(file, aliases)
     said: list[str] = []
     for connector in connectors:
         said += _not_read(connector)
@@ -76,13 +79,11 @@ def entries_of(connectors: Sequence[Connector], file: FileFacts, idle: Collectio
     faults = misplaced or [*_other_topics(connectors), *book.faults]
     if faults:
         raise FaultyConnector(faults)
-    flows = tuple(dict.fromkeys(connector.flow for connector in connectors))
     entries = {name: value for name, (value, _) in book.found.items()}
     known = {*(flow.name for flow in flows), *file.flows}
     for flow in flows:
         active = {one.kind for one in connectors if one.flow == flow and _is_active(one, idle)}
         entries |= _switches(flow, active, has_back=_back(flow) in known)
-    aliases = dict.fromkeys((*file.aliases, *(end for flow in flows for end in (flow.source, flow.target))))
     return Mapped({**entries, "clusters": ",".join(aliases)} if flows else {}, tuple(said))
 
 
@@ -191,22 +192,18 @@ def _switches(flow: Flow, active: Collection[ConnectorKind], has_back: bool) -> 
 class _Book:
     """Entries by name, each with the connector that said it first."""
 
-    def __init__(self, file: FileFacts) -> None:
+    def __init__(self, file: FileFacts, aliases: Sequence[str]) -> None:
         self._file = file
+        self._aliases = aliases
         self.found: dict[str, tuple[str, str]] = {}
         self.faults: list[Fault] = []
 
     def put(self, connector: Connector, name: str, value: str) -> None:
-        alias = next((alias for alias in self._file.aliases if self._is_of(alias, name)), None)
-        if alias is not None:
+        if locate(name, self._aliases).owner in self._file.aliases:
             self._compare(connector, name, value, self._file.entries.get(name), "the file")
             return
         known, who = self.found.setdefault(name, (value, connector.name))
         self._compare(connector, name, value, known, f"connector {who}")
-
-    def _is_of(self, alias: str, name: str) -> bool:
-        """An entry of a cluster is the cluster's, whichever flow it came from."""
-        return name.startswith(f"{alias}.") and "->" not in name
 
     def _compare(self, connector: Connector, name: str, value: str, known: str | None, who: str) -> None:
         if known is not None and _same(name, value, known):

@@ -242,3 +242,7 @@ def test_the_files_flows_and_clusters_are_the_files() -> None:
     assert mapped.entries["clusters"] == "A,C,B"
     assert "A.bootstrap.servers" not in mapped.entries
     assert "A->C.emit.heartbeats.enabled" not in mapped.entries, "what the file has is left alone"
+    longer = connector("Source", flow=("A.b", "B"))
+    assert entries_of([longer], file).entries["A.b.bootstrap.servers"] == "a.b:1", (
+        "another alias, although it begins alike"
+    )
