@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control import connector_desk
 from heliograph.control.desk import Desk
 from heliograph.control.group_health import GroupHealthWatch
 from heliograph.control.replicate import Replicator
@@ -46,6 +47,7 @@ def desk_for(replicator: Replicator) -> Desk:
     _Changes(replicator).register(desk)
     _Questions(replicator).register(desk)
     _health(replicator, desk)
+    connector_desk.register(desk, replicator)
     return desk
 
 

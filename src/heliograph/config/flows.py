@@ -245,3 +245,5 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     state: Cluster | None = None
     """The cluster that keeps what REST changed."""
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """Connectors that came by REST and do not fit the file, with the reason: they are not run."""

@@ -28,7 +28,7 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "flow": name,
         "source": flow["source"],
         "target": flow["target"],
-        "origin": flow.get("origin", "file"),
+        "origin": _origin(scene, name),
         **_state(flow, holds, states),
         "topics": len(flow["topics"]),
         "lanes": len(rows),
@@ -41,6 +41,12 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "throttle_bytes_per_s": flow["throttle"],
         "holds": [{**hold, "subject": _subject(hold)} for hold in holds],
     }
+
+
+def _origin(scene: Scene, flow: str) -> str:
+    """Whether connectors made it, or the file has it."""
+    made = scene.part("connectors").get("connectors", {}).values()
+    return "rest" if any((one["flow"], one["origin"]) == (flow, "rest") for one in made) else "file"
 
 
 def _bottleneck(scene: Scene, name: str, sums: Row) -> str:

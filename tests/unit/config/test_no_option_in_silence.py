@@ -49,6 +49,7 @@ SAMPLES = {
     "config.providers.*": "x",
     "master": "spark://m:1",
     "listeners": "none",
+    "rest.host.name": "127.0.0.2",
     "state.cluster": "B",
     "metrics.lanes": "all",
     "wan.cost.per.gb": "0.02",
