@@ -66,6 +66,8 @@ class Footprint:
             f"{self.flow}.on.bad.record": "dead-letter",
             f"{self.flow}.sync.topic.deletes.enabled": "true",
             "emit.heartbeats.enabled": "true",
+            "commit.source.group": "true",
+            f"{self.flow}.canary.enabled": "true",
             "heartbeats.topic.replication.factor": "1",
             "emit.offset-syncs.enabled": "true",
             "offset-syncs.topic.replication.factor": "1",
@@ -102,6 +104,8 @@ class Footprint:
             On.SOURCE_GROUPS: [("group", self.group, False)],
             On.TARGET_GROUPS: [("group", self.group, False)],
             On.HOME_LEDGER: [("topic", OWN_TOPICS[0], False)],
+            On.SOURCE_GROUP: [("group", f"heliograph-{self.source}-{self.target}", False)],
+            On.CANARY: [("topic", f"heliograph-canary-{self.source}-{self.target}", False)],
             On.SOURCE_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TARGET_CLUSTER: [("cluster", _CLUSTER, False)],
             On.TRANSACTIONAL_ID: [("transactional id", f"heliograph.{self.flow}", False)],
@@ -174,9 +178,18 @@ class Footprint:
         compared = compare_topics(self.pair.a.bootstrap, self.pair.b.bootstrap, {self.name: self.remote})
         assert (compared.records, list(compared.differences)) == (RECORDS, [])
 
-    def root_ends(self, topic: str) -> dict[int, int]:
-        """The target's ends, whatever is granted; nothing for a topic that is not there."""
-        reader = Consumer(self.pair.b.root | {"group.id": "by-hand"})
+    def assert_books_closed(self) -> None:
+        """A run that came to its end left what tells how far: a sync of each lane, and the group where its record is."""
+        assert self.root_ends(f"mm2-offset-syncs.{self.target}.internal", self.pair.a) == {0: PARTITIONS}
+        assert self.root_ends(f"{self.source}.checkpoints.internal") == {0: 1}
+        reader = Consumer(self.pair.b.root | {"group.id": self.group})
+        (found,) = reader.committed([TopicPartition(self.remote, 0)], ANSWER_SECONDS)
+        reader.close()
+        assert found.offset == COMMITTED
+
+    def root_ends(self, topic: str, cluster: GuardedCluster | None = None) -> dict[int, int]:
+        """Ends on the target (or another cluster), whatever is granted; nothing for a topic that is not there."""
+        reader = Consumer((cluster or self.pair.b).root | {"group.id": "by-hand"})
         try:
             found = reader.list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
             parts = [TopicPartition(topic, number) for number in (found.partitions if found else ())]

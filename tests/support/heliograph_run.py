@@ -44,6 +44,7 @@ def two_cluster_settings(source: str, target: str, topics: str, **more: str) -> 
         "heartbeats.replication.enabled": "false",  # the clusters may be shared with tests that write them
         "emit.heartbeats.enabled": "false",
         "emit.offset-syncs.enabled": "false",
+        "commit.source.group": "false",
     }
     return settings | {name.replace("_", "."): value for name, value in more.items()}
 

@@ -11,6 +11,7 @@ from heliograph.replication.naming import Route
 
 LIMITS = frozenset({"throttle", "throttle_topics"})
 LIVE = LIMITS | {
+    "wan_cost_per_gb",
     "topics",
     "topics_exclude",
     "replication_factor",

@@ -13,6 +13,7 @@ from heliograph.model.events import Event, event_of
 
 _RATE_SECONDS = 5.0
 _LATENCIES_KEPT = 2000
+_PLACES = ("position", "read_position", "source_end", "high_watermark", "target_next")
 
 
 @dataclass
@@ -50,13 +51,24 @@ class LaneView:
     """As telemetry last told it; empty since a report came."""
 
 
+def _kept(row: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+    """What a task does not know yet is what was known before: a lag must not fall to nothing at every hand-over."""
+    kept = {name: last[name] for name in _PLACES if row.get(name, -1) < 0 <= last.get(name, -1)}
+    if "source_end" in kept:
+        kept["waiting_since_ms"] = last.get("waiting_since_ms", 0)
+    return kept
+
+
 class Board:
     """Takes reports in any order; asked once a second."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, LaneView] = {}
+        self.gone: dict[str, LaneTotals] = {}
+        """By flow: what lanes carried that are carried no more."""
         self._carried = (0, 0)
         self._heard: set[str] = set()
+        self.parked: set[str] = set()
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -96,7 +108,23 @@ class Board:
             return
         if row["state"] == "done" and not row["finished"] and view.row["state"] == "following":
             return
-        view.row = row
+        view.row = row | _kept(row, view.row)
+        (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
+
+    def see_end(self, key: str, end: int, now_ms: int) -> None:
+        """The source of a lane that nobody reads ends here."""
+        view = self.lanes.get(key)
+        if view is None or end == view.row["source_end"]:
+            return
+        waiting = 0 <= view.row["position"] < end
+        since_ms = (view.row.get("waiting_since_ms") or now_ms) if waiting else 0
+        view.row = view.row | {"source_end": end, "waiting_since_ms": since_ms}
+        view.text = ""
+        self.changed.add(key)
+
+    def rows_of(self, flow: str) -> list[dict[str, Any]]:
+        """The last reports of one flow's lanes."""
+        return [view.row for key, view in self.lanes.items() if key.startswith(f"{flow}/")]
 
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
@@ -109,7 +137,9 @@ class Board:
     def forget_lane(self, key: str) -> None:
         """It is carried no more; what it carried stays in the sums."""
         self.changed.add(key)
-        del self.lanes[key]
+        totals = self.lanes.pop(key).totals
+        self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
+        self.parked.discard(key)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

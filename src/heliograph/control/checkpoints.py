@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
@@ -14,6 +15,7 @@ from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.own_topics import PlainRecord, TopicTail
 from heliograph.kafka.slot import Warm
+from heliograph.metrics.lane_times import Spread
 from heliograph.model.events import Event, EventKind
 from heliograph.replication.checkpoints import (
     CheckpointAction,
@@ -32,6 +34,8 @@ _RECORDS_PER_BATCH = 2_000
 
 class CheckpointJob:
     """`positions` is shared with the job of group offsets."""
+
+    NAME = "checkpoints"
 
     def __init__(
         self,
@@ -52,19 +56,23 @@ class CheckpointJob:
         self._last: dict[CheckpointKey, Pair] = {}
         self.malformed = 0
         """Records of the topic that cannot be read."""
+        self._placed: Sequence[Placed] = ()
+        self._looked = 0.0
+        self._latencies: dict[CheckpointKey, Spread] = {}
 
     @property
     def name(self) -> str:
-        return "checkpoints"
+        return self.NAME
 
     @property
     def interval_s(self) -> float:
         return float(self._settings.jobs.groups.checkpoints_interval_s)
 
     async def look(self) -> Found[CheckpointAction]:
+        self._looked = self._clock.monotonic()
         exists = await self._read_on()
         found = await self._positions.look()
-        placed = [place for place in found.placed if not place.is_share]
+        placed = self._placed = [place for place in found.placed if not place.is_share]
         actions: list[CheckpointAction] = []
         if not exists:
             factor = self._settings.jobs.groups.checkpoints_replication_factor
@@ -113,7 +121,27 @@ class CheckpointJob:
         for at in range(0, len(due), _RECORDS_PER_BATCH):
             records = [encode_checkpoint(_record(one)) for one in due[at : at + _RECORDS_PER_BATCH]]
             await self._writer.append({0: records}, self._clock.now_ms())
+            took_ms = round((self._clock.monotonic() - self._looked) * 1000, 1)
+            for one in due[at : at + _RECORDS_PER_BATCH]:
+                self._latencies.setdefault((one.group, one.remote, one.partition), Spread()).add([took_ms])
         return ()
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Each group in each partition, for metrics: what it committed, how much of that its newest checkpoint lacks, how long
+        checkpoints took."""
+        return [self._group(place, (place.group, place.remote, place.partition)) for place in self._placed]
+
+    def _group(self, place: Placed, key: CheckpointKey) -> dict[str, Any]:
+        last, latency = self._last.get(key), self._latencies.get(key)
+        return {
+            "group": place.group,
+            "topic": place.topic,
+            "remote_topic": place.remote,
+            "partition": place.partition,
+            "committed": place.committed,
+            "repeat": max(0, place.committed - last.upstream) if last is not None else None,
+            "latency_ms": latency.figures() if latency is not None else None,
+        }
 
     def _make(self, action: MakeCheckpointsTopic) -> None:
         with ClusterAdmin(self._settings.target_admin) as admin:

@@ -46,6 +46,9 @@ class Ownership:
     told: tuple[bool, bool] = (False, False)
     """What its carrier was told: that the flow is held by this run, that the last attempt is known dead."""
     release_asked: float = 0.0
+    planned: bool = True
+    unread_since: float | None = None
+    """When its last carrier ceased to read it; None while somebody does, or nobody is to."""
 
 
 class Conductor:
@@ -66,8 +69,12 @@ class Conductor:
         self._is_held = is_held
         self.tasks: set[TaskEnd] = set()
         self.owners: dict[str, Ownership] = {}
+        self._unsettled: set[str] = set()
+        """Lanes that somebody waits for, or whose carrier may be told more; at rest there are none."""
         self.started: set[tuple[int, int]] = set()
         """(epoch, slot) of every task that dialled in: the watchdog looks here."""
+        self.on_gap: Callable[[str, float], None] = lambda key, seconds: None
+        """Told of each hand-over: the lane, and for how many seconds nobody read it."""
 
     # -- the lines --------------------------------------------------------------------------------------------------
 
@@ -98,15 +105,21 @@ class Conductor:
                     holder.line.send(words.release(keys))
                 self._grant_all(task)
             case "released":
+                self._unread(task, message["unread"])
                 self._released(task, message["lanes"])
+            case "took":
+                self._took(task, message["lanes"])
             case "report":
-                self._on_report(task.attempt, message["lanes"], {**message["slot"], "epoch": task.epoch})
+                about = {**message["slot"], "epoch": task.epoch, "slot": task.slot}
+                self._on_report(task.attempt, message["lanes"], about)
 
     # -- ownership --------------------------------------------------------------------------------------------------
 
     def _offer(self, task: TaskEnd, key: str) -> TaskEnd | None:
         """Whoever must let go of the lane first."""
         owner = self.owners.setdefault(key, Ownership())
+        self._unsettled.add(key)
+        owner.planned = True
         if owner.holder is None or owner.holder.gone:
             owner.holder = None
             owner.waiting = task
@@ -131,6 +144,8 @@ class Conductor:
     def _give(self, key: str, task: TaskEnd, standing: tuple[bool, bool]) -> None:
         owner = self.owners[key]
         owner.holder, owner.waiting, owner.told = task, None, standing
+        if standing != _ALL:
+            self._unsettled.add(key)
 
     def _standing(self, key: str, held: bool) -> tuple[bool, bool]:
         """Is the flow held by this run; is the last attempt at the lane known dead besides."""
@@ -166,6 +181,21 @@ class Conductor:
             held[flow] = self._is_held(key)
         return held[flow]
 
+    # -- how long nobody read a lane --------------------------------------------------------------------------------
+
+    def _unread(self, task: TaskEnd, lanes: dict[str, float]) -> None:
+        for key, seconds in lanes.items():
+            owner = self.owners.get(key)
+            if owner is not None and owner.holder is task and owner.planned:
+                owner.unread_since = self._clock() - seconds
+
+    def _took(self, task: TaskEnd, lanes: dict[str, float]) -> None:
+        for key, seconds in lanes.items():
+            owner = self.owners.get(key)
+            if owner is not None and owner.holder is task and owner.unread_since is not None:
+                self.on_gap(key, max(0.0, self._clock() - seconds - owner.unread_since))
+                owner.unread_since = None
+
     def _lost(self, task: TaskEnd) -> None:
         task.gone = True
         self.tasks.discard(task)
@@ -176,7 +206,7 @@ class Conductor:
                 owner.waiting = None
             if owner.holder is task:
                 owner.holder = None
-                owner.lost_at = self._clock()
+                owner.lost_at = owner.unread_since = self._clock()
                 if owner.waiting is not None:
                     heirs.add(owner.waiting)
         for heir in heirs:
@@ -190,9 +220,8 @@ class Conductor:
             task.line.send(words.ping())
         now = self._clock()
         held: dict[str, bool] = {}
-        for key, owner in self.owners.items():
-            if owner.told == _ALL and owner.waiting is None:
-                continue  # nothing is left to tell: at rest, this is every lane
+        for key in list(self._unsettled):
+            owner = self.owners[key]
             standing = self._standing(key, self._held_once(key, held))
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
@@ -204,6 +233,8 @@ class Conductor:
                 heir = owner.waiting
                 if heir is not None:
                     self._grant_all(heir)
+            if owner.waiting is None and (owner.holder is None or owner.told == _ALL):
+                self._unsettled.discard(key)
 
     def stop_all(self) -> None:
         for task in list(self.tasks):
@@ -212,7 +243,10 @@ class Conductor:
     def keep_only(self, keys: set[str]) -> None:
         """Other lanes are no longer planned: whoever carries them drains them."""
         for key, owner in self.owners.items():
-            if key not in keys and owner.holder is not None:
+            if key in keys:
+                continue
+            owner.planned, owner.unread_since = False, None
+            if owner.holder is not None:
                 owner.holder.line.send(words.release([key]))
 
     def carries(self, flow: str) -> bool:

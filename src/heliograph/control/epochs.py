@@ -73,6 +73,8 @@ class Epochs:
         self._previous: dict[LaneId, int] = {}
         self._failures = 0
         self.number = 0
+        self.on_end: Callable[[float], None] = lambda seconds: None
+        """Told of each epoch that ended: how long it lasted."""
         self.address = ("127.0.0.1", 0)
         self.token = secrets.token_hex(16)
 
@@ -96,12 +98,13 @@ class Epochs:
                 await self._account(ended)
 
     async def _one(self, orders: list[Order]) -> EpochOutcome:
-        number = self.number
+        number, begun = self.number, self._clock.monotonic()
         _log.debug("epoch %d begins with %d slots", number, len(orders))
         try:
             return await self._engine.run(number, orders)
         finally:
             _log.debug("epoch %d ended", number)
+            self.on_end(self._clock.monotonic() - begun)
 
     async def _until_next(self, job: asyncio.Task[EpochOutcome], orders: list[Order]) -> None:
         """Return when the next epoch is due: its time has come, the lanes changed, the job ended, or Spark is lost.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from heliograph.errors import BrokerRefused, HeliographError
@@ -79,6 +79,8 @@ class EventLog:
         self._now_ms = now_ms
         self._queues = {cluster: EventQueue() for cluster in self._targets.values()}
         self._writers: dict[Cluster, TopicWriter] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By flow and kind: what was told in this run."""
         self._told: dict[tuple[str, str, str, str], int] = {}
         self.recent: deque[tuple[int, Event]] = deque(maxlen=_RECENT_KEPT)
         """The newest, numbered: what a page shows without reading the topic."""
@@ -107,6 +109,7 @@ class EventLog:
         self._told[event.told] = event.time_ms
         while len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
+        self.counts[event.flow, str(event.kind)] += 1
         _log.warning("%s", event)
         self._number += 1
         self.recent.append((self._number, event))

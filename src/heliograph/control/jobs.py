@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from heliograph.control.clock import Clock
@@ -52,6 +52,8 @@ class Found(Generic[AnyAction]):
     actions: Sequence[AnyAction]
     troubles: Sequence[str] = ()
     summary: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """The same as values, for metrics and the page."""
 
 
 class Job(Protocol[AnyAction]):
@@ -76,6 +78,7 @@ class Turn:
     name: str
     ended_ms: int = 0
     took_ms: int = 0
+    interval_ms: int = 0
     actions: int = 0
     """That it applied in this run."""
     late: int = 0
@@ -84,6 +87,7 @@ class Turn:
     trouble_since_ms: int = 0
     summary: str = ""
     """What the last look found, in a few words; not every job has something to say."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class JobRunner:
@@ -104,6 +108,8 @@ class JobRunner:
         self._sleep = sleep
         self._turns: dict[str, Turn] = {}
         self._had: set[str] = set()
+        self.jobs: dict[str, Job[Any]] = {}
+        """By name; those that are kept."""
 
     async def keep(self, job: Job[Any]) -> None:
         """For ever: at once, then every interval; after trouble sooner, with growing pauses."""
@@ -120,11 +126,17 @@ class JobRunner:
     async def once(self, job: Job[Any]) -> bool:
         """One turn, as soon as it may be; False where trouble kept it from its end."""
         self._turns.setdefault(job.name, Turn(job.name))
+        self.jobs[job.name] = job
         while not self._may_run():
             await self._sleep(_WAITING_SECONDS)
         done = await self._turn(job)
         self._had.add(job.name)
         return done
+
+    async def at_end(self, job: Job[Any]) -> None:
+        """One turn, unless the flow is another run's by now."""
+        if self._may_run():
+            await self.once(job)
 
     @property
     def is_settled(self) -> bool:
@@ -145,10 +157,10 @@ class JobRunner:
         for action in found.actions:
             _log.debug("%s: %s: %s %s: %s", self._flow, job.name, action.what, action.subject, action.why)
         took = self._clock.monotonic() - begun
-        turn.took_ms = int(took * 1000)
+        turn.took_ms, turn.interval_ms = int(took * 1000), int(job.interval_s * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
-        turn.summary = found.summary
+        turn.summary, turn.detail = found.summary, dict(found.detail)
         if not troubles:
             turn.ended_ms = self._clock.now_ms()
         more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
@@ -166,6 +178,11 @@ class JobRunner:
 
     def _say(self, subject: str, kind: EventKind, reason: str) -> None:
         self._tell(Event(self._clock.now_ms(), self._flow, subject, kind, reason))
+
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """What a job's last look found, as values; nothing of a job that is not there."""
+        turn = self._turns.get(name)
+        return turn.detail if turn is not None else {}
 
     def standing(self) -> list[dict[str, Any]]:
         """All jobs, for telemetry."""

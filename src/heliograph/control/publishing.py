@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.control.board import Board
+from heliograph.control.clock import Clock
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.meters import Meters
 from heliograph.control.telemetry import Held, TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
 
@@ -16,9 +18,11 @@ from heliograph.kafka.slot import Warm
 class Publisher:
     """`spark` is what Spark last said of itself."""
 
-    def __init__(self, me: Runner, board: Board, events: EventLog, warm: Warm) -> None:
+    def __init__(self, me: Runner, board: Board, meters: Meters, events: EventLog, warm: Warm) -> None:
         self._me = me
         self._board = board
+        self._meters = meters
+        self._clock = Clock()
         self._events = events
         self._telemetry = TelemetryWriter(warm)
         self._rows_ms: dict[str, int] = {}
@@ -42,6 +46,7 @@ class Publisher:
             "events_dropped": self._events.dropped,
             "spark": self.spark,
             "jobs": watch.jobs.standing(),
+            "window": self._meters.window_of(watch.name, self._clock.monotonic()),
         }
         lanes = None
         known = len(watch.opened.plan.lanes) if watch.opened is not None else 0

@@ -19,6 +19,7 @@ from typing import Any
 from heliograph.config.flows import Settings
 from heliograph.control.board import Board
 from heliograph.control.certificate_watch import CertificateWatch
+from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
 from heliograph.control.epochs import Epochs, Work, way_to
@@ -26,10 +27,13 @@ from heliograph.control.events import EventLog
 from heliograph.control.flow_set import DRAIN_SECONDS, FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import Limits, socket_sentence
+from heliograph.control.loads import Loads
+from heliograph.control.meters import Meters
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
 from heliograph.control.publishing import Publisher
 from heliograph.control.reloading import FileWatch, Reloader, live_settings
+from heliograph.control.source_ends import SourceEnds
 from heliograph.control.steering import Steering
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
@@ -42,6 +46,7 @@ from heliograph.spark.session import local_master
 _log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.5
+_MEASURED = ("flows", "targets")
 _ASK_SPARK_SECONDS = 5.0
 
 Beside = Callable[[], Coroutine[Any, Any, None]]
@@ -76,7 +81,7 @@ class Replicator:
         mine = self._mine(settings)
         self.settings = replace(mine, engine=replace(settings.engine, slots=slots))
         self.clock = Clock()
-        self.board = Board()
+        self.board, self.meters = Board(), Meters()
         self.file = FileWatch(settings.path, settings.engine.reload_interval_s, self.clock.monotonic)
         self._sockets: set[str] = set()
         self.started_at = self.clock.monotonic()
@@ -84,20 +89,20 @@ class Replicator:
         self.warm = Warm()
         flows = mine.flows
         self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
-        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up)
+        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up, self.board)
         self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
         self._reloader = self._new_reloader(mine)
         master = options.master or settings.engine.master or local_master(slots)
         self.engine = Engine(master, slots, dict(settings.engine.spark), options.spark_log)
-        self._publisher = Publisher(self._me, self.board, self.events, self.warm)
+        self._publisher = Publisher(self._me, self.board, self.meters, self.events, self.warm)
         self._publisher.held = self.held
         self._stop = asyncio.Event()
+        self._is_caught_up = False
+        """A run that ends by itself has come to its end."""
         self._outcome = Outcome(self.watches, self.board)
-        self._loads: dict[LaneId, float] = {}
-        self._carried: dict[str, int] = {}
-        self._busy: set[str] = set()
+        self._loads = Loads(self.board)
         self._planned: tuple[list[FlowPlan], set[str]] = ([], set())
         """The plans that count now, and the keys of their lanes."""
         self._epochs: Epochs | None = None
@@ -125,6 +130,15 @@ class Replicator:
     def watches(self) -> list[FlowWatch]:
         return self._flows.watches
 
+    @property
+    def read(self) -> Settings:
+        """The settings that count now: the file with what was changed over it."""
+        return self._reloader.read
+
+    def carries(self, flow: str) -> bool:
+        """Whether a task has a lane of this flow."""
+        return self._conductor is not None and self._conductor.carries(flow)
+
     def about(self) -> dict[str, Any]:
         """The run itself, for whoever looks at it."""
         return {
@@ -140,6 +154,18 @@ class Replicator:
             "spark": self.spark,
             "events_dropped": self.events.dropped,
         }
+
+    def measured(self) -> dict[str, Any]:
+        """What metrics are made of, lanes and flows themselves aside."""
+        return {
+            **self.meters.view(self.clock.monotonic(), self.events.counts),
+            "gone": {flow: vars(totals) for flow, totals in self.board.gone.items()},
+        }
+
+    def groups(self) -> dict[str, Any]:
+        """By flow: the consumer groups that it writes checkpoints of."""
+        jobs = {watch.name: watch.jobs.jobs.get(CheckpointJob.NAME) for watch in self.watches}
+        return {name: job.groups() for name, job in jobs.items() if isinstance(job, CheckpointJob)}
 
     @property
     def spark(self) -> dict[str, Any]:
@@ -165,10 +191,11 @@ class Replicator:
         token = uuid.uuid4().hex
         conductor = Conductor(token, wait_s, clock, self._take_report, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
-        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
+        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads.by_lane)
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
         reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
         epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
+        conductor.on_gap, epochs.on_end = self.meters.gap, self.meters.epoch_ended
         self._epochs, self._conductor, self._flows.conductor = epochs, conductor, conductor
         spark = asyncio.create_task(self.engine.start())
         await self._flows.begin(plans)
@@ -180,11 +207,14 @@ class Replicator:
             asyncio.create_task(self.certificates.watch(self.events.tell)),
             asyncio.create_task(self._reloader.keep()),
             asyncio.create_task(self._flows.tasks.supervise()),
+            asyncio.create_task(SourceEnds(self.board, self.warm, self.clock).keep(lambda: list(self.watches))),
             asyncio.create_task(beside()),
         ]
         carrying = asyncio.create_task(epochs.run())
         try:
             await self._until_stopped(spark, carrying, jobs)
+            if self._is_caught_up:
+                await self._close_books(epochs)
         finally:
             await self._flows.tasks.end_all()
             await epochs.stop(DRAIN_SECONDS)
@@ -210,6 +240,19 @@ class Replicator:
                     watched.discard(task)
         finally:
             stopped.cancel()
+
+    async def _close_books(self, epochs: Epochs) -> None:
+        """What tells how far records are copied, once more at the end; whoever stops the run now need not wait for it."""
+        self._stop.clear()
+        await epochs.stop(DRAIN_SECONDS)  # with its task's end a lane's last position is in the ledger
+        closing = asyncio.create_task(self._flows.close_books())
+        stopped = asyncio.create_task(self._stop.wait())
+        done, waiting = await asyncio.wait({closing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if closing in done:
+            closing.result()
 
     def close(self) -> None:
         """Let go of every connection: at the end of a run, and where only a plan was asked for."""
@@ -279,8 +322,9 @@ class Replicator:
     # -- limits -----------------------------------------------------------------------------------------------------
 
     def _take_report(self, attempt: str, lanes: list[dict[str, Any]], slot: dict[str, Any]) -> None:
-        self.board.take(attempt, lanes, slot)
+        self.board.take(attempt, lanes, {name: value for name, value in slot.items() if name not in _MEASURED})
         self.limits.take(attempt, slot)
+        self.meters.take(attempt, slot, self.clock.monotonic())
         for name, (asked, granted) in slot.get("sockets", {}).items():
             if name not in self._sockets:
                 self._sockets.add(name)
@@ -297,12 +341,16 @@ class Replicator:
             if self.options.until_caught_up:
                 self._outcome.done |= {key for key in heard if self.board.lanes[key].row.get("finished")}
             self.limits.tell(conductor.tasks)
-            self._weigh(heard)
+            self._loads.weigh(heard)
             self._look_where_parked()
-            self.board.forget_attempts({task.attempt for task in conductor.tasks})
+            alive = {task.attempt for task in conductor.tasks}
+            self.board.forget_attempts(alive)
+            self.meters.forget_attempts(alive)
+            self.meters.tick(self.clock.monotonic())
             self._forget_lanes(conductor)
             each_second()
-            if self.options.until_caught_up and self._is_finished():
+            if self.options.until_caught_up and not self._is_caught_up and self._is_finished():
+                self._is_caught_up = True
                 self.stop()
 
     def _is_finished(self) -> bool:
@@ -317,20 +365,6 @@ class Replicator:
                 self._publisher.spark = await self.engine.status()
             await self._publish()
 
-    def _weigh(self, heard: set[str]) -> None:
-        """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
-        for key in (heard | self._busy) & self.board.lanes.keys():
-            size = self.board.lanes[key].totals.bytes
-            carried = size - self._carried.get(key, 0)
-            if not carried and key not in self._busy:
-                continue
-            self._carried[key] = size
-            flow, topic, partition = key.rsplit("/", 2)
-            lane = LaneId(flow, topic, int(partition))
-            load = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
-            self._loads[lane] = load
-            (self._busy.add if load >= 1 else self._busy.discard)(key)
-
     def _forget_lanes(self, conductor: Conductor) -> None:
         """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""
         flows = {watch.name for watch in self.watches if watch.opened is None}
@@ -343,9 +377,8 @@ class Replicator:
 
     def _look_where_parked(self) -> None:
         """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
-        parked = [key for key, view in self.board.lanes.items() if view.row["state"] == "parked"]
         for watch in self.watches:
-            if any(key.startswith(f"{watch.name}/") for key in parked):
+            if any(key.startswith(f"{watch.name}/") for key in self.board.parked):
                 watch.look_soon()
 
     async def _publish(self) -> None:

@@ -93,6 +93,7 @@ class Views:
             "trouble_since_ms": watch.trouble_since_ms,
             "topics": dict(watch.opened.plan.remote) if watch.opened is not None else {},
             "throttle": settings.throttle,
+            "wan_cost_per_gb": settings.wan_cost_per_gb,
             "throttle_topics": dict(settings.throttle_topics),
             "jobs": watch.jobs.standing(),
             "latency_ms": {

@@ -88,6 +88,6 @@ function facts(flow) {
     stat("Lanes", count(flow.lanes), parked ? h("a", { href: `${flowHash(flow.flow, "lanes")}?state=parked` }, `${many(parked, "lane")} parked`) : lanesBar(flow.lanes_by_state, flow.lanes), parked ? "bad" : ""),
     stat("Copied", brief(flow.records), `records, ${size(flow.bytes)}`),
     stat("Batches", brief(batches), `${raw}${flow.dropped_batches ? `, ${brief(flow.dropped_batches)} dropped` : ""}`),
-    flow.at_risk_records !== undefined && stat("At risk", brief(flow.at_risk_records), `records, ${lasting((flow.at_risk_seconds ?? 0) * 1000)}, if ${flow.source} died now`),
+    (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records && stat("At risk", brief(flow.at_risk_records), `records, ${lasting((flow.at_risk_seconds ?? 0) * 1000)}, if ${flow.source} died now`),
     flow.bottleneck && stat("Waits for", h("span", { class: "words", title: flow.bottleneck }, flow.bottleneck), "what keeps it from being faster"));
 }

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from heliograph.errors import HeliographError
-from heliograph.kafka.lane import Chunk, Failure, LaneRun, Outgoing
+from heliograph.kafka.lane import Failure, LaneRun
+from heliograph.kafka.outgoing import Chunk, Outgoing
 from heliograph.kafka.ranges import Judge
 from heliograph.model.lanes import Identity
 from heliograph.wire.aborted import CAME_HOME, CommittedView
@@ -111,6 +112,7 @@ class Cutter:
                 max_timestamp=header.max_timestamp,
                 size=header.size,
                 chunk=chunk,
+                since_ms=header.base_timestamp,
             )
         )
 
@@ -172,6 +174,7 @@ class Cutter:
                     chunk=chunk,
                     raw=False,
                     gap_at=piece.gap_at,
+                    since_ms=piece.first_timestamp,
                 )
             )
 

@@ -16,9 +16,11 @@ from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Connection
 from heliograph.kafka.cutting import Cutter
-from heliograph.kafka.lane import Chunk, Failure, LaneRun
+from heliograph.kafka.lane import Failure, LaneRun
 from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.outgoing import Chunk
 from heliograph.kafka.ranges import FETCH_API
+from heliograph.metrics.meters import BUSY, SOURCE, TARGET, THROTTLED, FlowMeter, Stopwatch
 from heliograph.replication.throttle import Throttle
 from heliograph.wire.error_codes import describe
 from heliograph.wire.fetch_codec import (
@@ -77,6 +79,10 @@ class SourceReader:
         self._joined = 0.0
         self.throttle = Throttle(time.monotonic)
         """The slot's; by itself a reader has no limit."""
+        self.meter = FlowMeter()
+        """The slot's for this flow."""
+        self.watch = Stopwatch(time.monotonic)
+        self._asked_ms = 0
 
     async def warm(self) -> None:
         """Dial ahead of the first lane."""
@@ -146,6 +152,12 @@ class SourceReader:
             self._connection.close()
 
     async def _follow(self) -> None:
+        try:
+            await self._read_on()
+        finally:
+            self.watch.stop()
+
+    async def _read_on(self) -> None:
         while self._lanes:
             try:
                 await self._read_once()
@@ -162,19 +174,23 @@ class SourceReader:
     async def _read_once(self) -> None:
         if await self._poll_again():
             return
+        self.watch.enter(BUSY)
         self._changed.clear()
         wanting = [run for run in self._lanes.values() if run.wants_data(self._limits.lane_bytes)]
         if not wanting:
             if self._lanes:
+                self.watch.enter(TARGET)
                 await self._changed.wait()
             return
         allowed = {run: most for run in wanting if (most := self.throttle.allowance(run.lane.id)) > 0}
         pause_s = self.throttle.wait(run.lane.id for run in wanting if run not in allowed)
         if not allowed:
+            self.watch.enter(THROTTLED)
             await self._changed_within(pause_s)
             return
         share = self._memory.share(self._limits.max_bytes)
         max_bytes = max(1, int(min(self._limits.max_bytes, share, max(allowed.values()))))
+        self.watch.enter(TARGET)
         await self._memory.room(max_bytes)
         connection = await self._logged_in()
         # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
@@ -185,6 +201,9 @@ class SourceReader:
             wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
         polled, comings = {run: run.fetch_offset for run in wanting}, self._comings
         moved = await self._poll(connection, polled, self._session.step(self._request(allowed)), (wait_ms, max_bytes))
+        if not moved and len(allowed) < len(self._lanes):
+            # Nothing was there of those lanes that may be read: it is the others that hold it up.
+            self.watch.blame(THROTTLED if len(allowed) < len(wanting) else TARGET)
         # A full wait means that no lane was left out.
         still = wait_ms == self._limits.max_wait_ms and not moved and comings == self._comings
         self._quiet = (polled, max_bytes) if still else None
@@ -197,6 +216,7 @@ class SourceReader:
         if self._quiet is None or step is None or self.throttle.has_limits:
             return False
         polled, max_bytes = self._quiet
+        self.watch.enter(TARGET)
         await self._memory.room(max_bytes)
         connection = await self._logged_in()
         if self._quiet is None:
@@ -235,10 +255,13 @@ class SourceReader:
             chunk.append(self._memory.take(size))
             return chunk[0].buffer
 
+        self.watch.enter(SOURCE)
+        self._asked_ms = _now_ms()
         try:
             async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
                 await connection.send([request])
                 await connection.receive_into(buffer_for)
+            self.watch.enter(BUSY)
             moved = await self._hand_out(version, chunk[0])
             if moved:
                 self._on_data()
@@ -293,6 +316,7 @@ class SourceReader:
         self._session.answered(result.session_id)
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
+        self.meter.fetched(sum(part.end - part.start for part in result.partitions), chunk.size, result.throttle_ms)
         await self._cutter.learn(result.partitions, chunk)
         for part in result.partitions:
             run = (
@@ -311,18 +335,29 @@ class SourceReader:
         if part.error_code or part.diverging_epoch >= 0:
             run.fail(source_failure(run, part))
             return
+        if 0 <= run.source_end <= run.fetch_offset:
+            run.times.at_end_ms = self._asked_ms  # then it had nothing new: what comes now is younger
         run.source_end = part.last_stable_offset if self._cutter.read_committed else part.high_watermark
         run.high_watermark = part.high_watermark
         run.log_start = part.log_start_offset
         if part.end > part.start:
             self.throttle.spend(run.lane.id, part.end - part.start)
+            before = len(run.queue)
             self._cutter.cut(run, part, chunk)
+            if len(run.queue) > before:
+                now_ms = _now_ms()
+                for place in {before, len(run.queue) - 1}:
+                    run.times.read(run.queue[place].max_timestamp, now_ms)
 
     def _lose(self, message: str) -> None:
         if self._connection is not None:
             self._connection.close()
         for run in list(self._lanes.values()):
             run.fail(Failure(None, message, finding="source"))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:

@@ -9,55 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from heliograph.kafka.outgoing import Outgoing
+from heliograph.metrics.lane_times import LaneTimes
+from heliograph.metrics.meters import FlowMeter
 from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
 from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import keep_anchor
 from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
-
-
-class Chunk:
-    """A fetched buffer; goes back to its pool when the last batch in it was acknowledged or dropped."""
-
-    __slots__ = ("_give_back", "buffer", "holders", "size")
-
-    def __init__(self, buffer: bytearray, size: int, give_back: Callable[[Chunk], None]) -> None:
-        self.buffer = buffer
-        self.size = size
-        self.holders = 1
-        self._give_back = give_back
-
-    def hold(self) -> None:
-        self.holders += 1
-
-    def release(self) -> None:
-        self.holders -= 1
-        if self.holders == 0:
-            self._give_back(self)
-
-
-@dataclass(slots=True)
-class Outgoing:
-    """A batch ready to be sent: restamped or rebuilt, with the source position that its acknowledgement proves."""
-
-    data: bytes | bytearray | memoryview
-    count: int
-    sequence: int
-    source_first: int
-    source_last: int
-    """The source offset of its last record; source_next may lie further on."""
-    source_next: int
-    source_epoch: int
-    max_timestamp: int
-    size: int
-    chunk: Chunk | None = None
-    raw: bool = True
-    reason: str = ""
-    gap_at: int = -1
-    """The source offset of its first record that does not follow the one before it; -1: they all do."""
 
 
 @dataclass(frozen=True)
@@ -105,20 +66,23 @@ class Refusal:
 class LaneRun:
     """Fields are public to the slot's own parts; nobody outside a task sees this object."""
 
+    told: tuple[set[LaneRun], ...] = ()
+    """Who wants to know that there may be news of this lane."""
+
     def __init__(self, lane: Lane, window: int, expiration_ms: int, until: int | None) -> None:
         self.lane = lane
         self.until = until
         self._window = window
         self._expiration_ms = expiration_ms
         self.counts = LaneCounts()
+        self.meter, self.times = FlowMeter(), LaneTimes()  # a slot's lanes share the meter of their flow
         self.state = LaneState.WAITING
         self.reason, self.since_ms = "", 0
         self.queue: deque[Outgoing] = deque()
         self.in_flight: deque[Outgoing] = deque()
         self.queued_bytes = 0
         self.start: Start | None = None
-        self.fetch_offset, self.fetch_epoch = 0, -1
-        self.sequence = 0
+        self.fetch_offset, self.fetch_epoch, self.sequence = 0, -1, 0
         self.target_next: int | None = None
         self.acked: LedgerEntry | None = None
         self.failure: Failure | None = None
@@ -129,7 +93,7 @@ class LaneRun:
         self.idle = asyncio.Event()
         self.idle.set()
         self.source_end = self.high_watermark = -1
-        self.log_start = self.moves = 0
+        self.log_start = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused = Refusal()
@@ -139,7 +103,6 @@ class LaneRun:
         """Whether the lane goes on when somebody else writes into the remote partition."""
         self.max_bytes = lane.max_batch_bytes
         """What the target takes: its config, or less where it has refused a batch as too large since."""
-        self.latency_ms: list[float] = []
         self._may_pipeline = self._confirmed = False
         self._last_sent_ts = self._last_acked_ts = 0
         self._parked = ("", 0)
@@ -150,8 +113,9 @@ class LaneRun:
     # -- life -------------------------------------------------------------------------------------------------------
 
     def stir(self) -> None:
-        """Something may have changed that reports or the ledger tell. Who remembers the number of moves need not look again."""
-        self.moves += 1
+        """Something may have changed that reports or the ledger tell."""
+        for one in self.told:
+            one.add(self)
 
     def begin(self, start: Start, now_ms: int) -> None:
         """Attach succeeded: follow from here."""
@@ -173,6 +137,7 @@ class LaneRun:
         self._confirmed = start.target_next is not None
         self._last_sent_ts = self._last_acked_ts = 0
         self.counts.attaches += 1
+        self.times.began(now_ms)
         self.become(LaneState.FOLLOWING, "", now_ms)
 
     def become(self, state: LaneState, reason: str, now_ms: int) -> None:
@@ -194,6 +159,7 @@ class LaneRun:
             if failure.finding == "source_range":
                 self.stopped_at = self.position()  # where the loss begins, markers that were passed left out
             self.failure = failure
+            self.times.stuck_at(self._head_ms())
         for item in self.queue:
             if item.chunk is not None:
                 item.chunk.release()
@@ -245,6 +211,7 @@ class LaneRun:
         return self.position() >= self.until or (at_rest and self.fetch_offset >= self.until)
 
     def push(self, item: Outgoing) -> None:
+        item.since_ms = max(item.since_ms, self.times.at_end_ms)  # it was not there then, whatever its timestamp says
         self.queue.append(item)
         self.queued_bytes += item.size
         self.sequence = next_sequence(self.sequence, item.count)
@@ -286,9 +253,12 @@ class LaneRun:
         self.queued_bytes -= item.size if self.failure is None else 0
         if item.chunk is not None:
             item.chunk.release()
+        if self.failure is not None or answer.error_code:
+            self.meter.retried += item.count
         if self.failure is None:
             if answer.error_code:
                 self.counts.refused += 1
+                self.times.stuck_at(item.since_ms)
                 self.refused = Refusal(item.source_first, item.source_next, item.size, item.count)
                 self.fail(Failure(answer.error_code, message))
             else:
@@ -300,7 +270,9 @@ class LaneRun:
     def connection_ended(self, message: str) -> None:
         """No answer will come for what is in flight."""
         self._unanswered = self._unanswered or bool(self.in_flight)
+        self.times.stuck_at(self._head_ms())
         for item in self.in_flight:
+            self.meter.retried += item.count
             if item.chunk is not None:
                 item.chunk.release()
         self.in_flight.clear()
@@ -353,12 +325,10 @@ class LaneRun:
         counts = self.counts
         counts.records += item.count
         counts.bytes += item.size
-        if item.raw:
-            counts.raw_batches += 1
-        else:
-            counts.rebuilt_batches += 1
-        if item.max_timestamp > 0 and len(self.latency_ms) < 4096:
-            self.latency_ms.append(now_ms - item.max_timestamp)
+        counts.raw_batches += item.raw
+        counts.rebuilt_batches += not item.raw
+        self.times.stuck_ms = 0
+        self.meter.note(self.times, (item.max_timestamp, now_ms, item.count, item.size))
 
     def drop(self, reason: str) -> None:
         self.counts.dropped[reason] = self.counts.dropped.get(reason, 0) + 1
@@ -372,6 +342,14 @@ class LaneRun:
         if self._confirmed and self.failure is None and not self.queue and not self.in_flight:
             return max(self.acked.source_next, self.fetch_offset)
         return self.acked.source_next
+
+    def waiting_since(self) -> int:
+        """Since when the oldest record waits that is not copied yet; 0: none does."""
+        return self.times.waiting_since(self._head_ms(), self.position() < self.source_end)
+
+    def _head_ms(self) -> int | None:
+        item = self.in_flight[0] if self.in_flight else self.queue[0] if self.queue else None
+        return None if item is None else item.since_ms
 
     def entry(self, now_ms: int) -> LedgerEntry | None:
         """The position as the ledger keeps it. What was read and dropped after the last acknowledgement counts as passed."""

@@ -22,11 +22,12 @@ from heliograph.errors import (
     LaneParked,
 )
 from heliograph.kafka.alignment import Aligner, NotAligned
-from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost, TopicReplaced
+from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.lane import LaneRun, Start
 from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.kafka.remedies import Remedies
+from heliograph.kafka.sides import TopicReplaced
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Guard, Identity, Lane, LaneState, LedgerEntry
 from heliograph.replication.generations import EntryKey, encode_entry
@@ -59,7 +60,7 @@ class LaneLife:
         self._events: list[Event] = []
         self._told: Event | None = None
         self._same_offsets = False
-        self.followed_since = 0.0
+        self.followed_since = self.left_at = 0.0
         self.guard = Guard.BROKER
         self.finished = False
         self.released = False
@@ -79,6 +80,7 @@ class LaneLife:
     def leave(self) -> None:
         """Drain and end."""
         self._leaving.set()
+        self.left_at = self.left_at or time.monotonic()
         if self.run.state is LaneState.FOLLOWING:
             self.run.become(LaneState.DRAINING, "", now_ms())
             self.run.drain()
@@ -292,6 +294,7 @@ class LaneLife:
         writer = self.slot.writer(self.rules, start.target_node)
         writer.add(run)
         reader.add(run)
+        self.slot.began.append(run.lane.id.key)
         await run.stopped.wait()
         reader.remove(run)
         if run.draining:

@@ -16,6 +16,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, DEFAULT_BUFFERS, Buffer, Connection
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ledger import PRODUCE_API
+from heliograph.metrics.meters import WriterMeter
 from heliograph.wire.error_codes import describe
 from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
 
@@ -52,6 +53,8 @@ class TargetWriter:
         self._task: asyncio.Task[None] | None = None
         self._answer = bytearray(1 << 16)
         self.buffers = DEFAULT_BUFFERS
+        self.meter = WriterMeter()
+        """The slot's for this target."""
 
     @property
     def sockets(self) -> tuple[int, int] | None:
@@ -167,7 +170,8 @@ class TargetWriter:
         while True:
             answer, size = await connection.receive_into(self._answer_buffer)
             result = decode_produce(version, memoryview(answer)[:size])
-            _, runs = self._waiting.popleft()
+            sent, runs = self._waiting.popleft()
+            self.meter.answered(self._loop.time() - sent, result.throttle_ms)
             answers = {(part.topic, part.partition): part for part in result.partitions}
             now_ms = self._now_ms()
             for run in runs:

@@ -15,6 +15,7 @@ from heliograph.control.board import LaneTotals
 from heliograph.errors import Refused
 from heliograph.rest.history import History
 from heliograph.rest.rates import Rates
+from heliograph.rest.waits import Waits
 from heliograph.spark.line import Line
 
 _EVENTS_KEPT = 1000
@@ -49,6 +50,7 @@ class Scene:
         self.events: deque[Row] = deque(maxlen=_EVENTS_KEPT)
         self.parts: dict[str, Row] = {}
         self.rates = Rates()
+        self.waits = Waits()
         self.history = History()
         self.merged_at = 0.0
         """On the loop's clock; 0: nothing was shown yet."""
@@ -88,11 +90,14 @@ class Scene:
             row = self._whole(news)
             self.lanes[row["lane"]] = row
             self.rates.take(row["lane"], row["totals"], now)
+            self.waits.take(row["lane"], row.get("waiting_since_ms", 0))
         for key in view.get("gone", ()):
             self.lanes.pop(key, None)
             self.rates.forget(key)
+            self.waits.forget(key)
         self.events.extend(view.get("events", ()))
         self.rates.write(self.lanes, now)
+        self.waits.write(self.lanes, self.run.get("time_ms", 0))
         self.merged_at = now
         self.version += 1
         if self.history.is_due(now):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heliograph.replication.bottleneck import bottleneck
 from heliograph.rest.lanes_page import lag_of
 
 if TYPE_CHECKING:
@@ -22,20 +23,36 @@ def flow_summary(scene: Scene, name: str) -> Row:
     rows = scene.lanes_of(name)
     states = Counter(row["state"] for row in rows)
     holds = scene.holds(name)
+    sums = _sums(rows)
     return {
         "flow": name,
         "source": flow["source"],
         "target": flow["target"],
-        "origin": flow.get("origin", "file"),
+        "origin": _origin(scene, name),
         **_state(flow, holds, states),
         "topics": len(flow["topics"]),
         "lanes": len(rows),
         "lanes_by_state": dict(states),
-        **_sums(rows),
+        **sums,
+        "at_risk_records": sums["lag_records"],
+        "at_risk_seconds": sums["lag_ms"] / 1000,
+        "bottleneck": _bottleneck(scene, name, sums),
         "latency_ms": flow["latency_ms"],
         "throttle_bytes_per_s": flow["throttle"],
         "holds": [_shown(hold) for hold in holds],
     }
+
+
+def _origin(scene: Scene, flow: str) -> str:
+    """Whether connectors made it, or the file has it."""
+    made = scene.part("connectors").get("connectors", {}).values()
+    return "rest" if any((one["flow"], one["origin"]) == (flow, "rest") for one in made) else "file"
+
+
+def _bottleneck(scene: Scene, name: str, sums: Row) -> str:
+    """In words; nothing to do where nothing was measured yet."""
+    window = scene.part("meters").get("flows", {}).get(name, {}).get("window", {})
+    return str(bottleneck(window.get("time", {}), sums["lag_records"], sums["records_per_s"]))
 
 
 def _sums(rows: Sequence[Row]) -> Row:

@@ -13,7 +13,7 @@ import os
 import pickle
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,16 +21,19 @@ from heliograph.errors import HeliographError
 from heliograph.kafka.life import LaneLife
 from heliograph.kafka.slot import Slot, SlotPlan, Warm
 from heliograph.model.events import Event
-from heliograph.model.lanes import LedgerEntry
+from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.generations import decode_entry, encode_entry
 from heliograph.spark import line as words
+from heliograph.spark.gauges import PatientSelector, SlotGauges
 from heliograph.spark.line import SILENCE_SECONDS, Line
 
 _REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LOOK_AT_ALL = 10
 """Every so many reports all lanes are looked at, for what becomes due by time alone."""
-_LATENCIES_PER_REPORT = 256
+_SETTLES_MS = 5000
+_RELEASED_AT_ONCE = 500
+"""Lanes in a message: their successor begins with the first ones while the others are still written out."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,13 @@ class _Process:
     """The part of a worker that is kept between epochs."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.selector = PatientSelector()
+        self.loop = asyncio.SelectorEventLoop(self.selector)
         self.warm = Warm()
         self.daemon = os.getppid()
+
+    def slept(self) -> float:
+        return self.selector.slept
 
 
 # A worker process serves many epochs, and its connections are to outlive them: the one module-level state there is.
@@ -65,7 +72,7 @@ def run_orders(orders: Iterable[bytes]) -> Iterator[str]:
     mine = _this_process()
     for blob in orders:
         order = pickle.loads(blob)  # noqa: S301  our own driver's, over Spark's authenticated channel
-        yield json.dumps(mine.loop.run_until_complete(Task(order, mine.warm, mine.daemon).run()))
+        yield json.dumps(mine.loop.run_until_complete(Task(order, mine.warm, mine.daemon, mine.slept).run()))
 
 
 def _this_process() -> _Process:
@@ -85,8 +92,11 @@ def warm_up(_: Iterable[int]) -> Iterator[int]:
 class Task:
     """One attempt at one order."""
 
-    def __init__(self, order: Order, warm: Warm, parent: int | None = None) -> None:
-        """`parent` is the daemon that forked this worker: an idle worker outlives it, and Spark would go on using it."""
+    def __init__(
+        self, order: Order, warm: Warm, parent: int | None = None, slept: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """`parent` is the daemon that forked this worker: an idle worker outlives it, and Spark would go on using it. `slept`
+        says for how many seconds the loop had nothing to do."""
         self._order = order
         self._warm = warm
         self._attempt = uuid.uuid4().hex
@@ -95,8 +105,7 @@ class Task:
         self._line: Line | None = None
         self._shown: dict[str, object] = {}
         """What was last reported of each lane: those that stand still are left out."""
-        self._seen: dict[str, int] = {}
-        """The moves of each lane at the last report."""
+        self._gauges = SlotGauges(slept)
         self._reports = 0
 
     async def run(self) -> dict[str, Any]:
@@ -174,9 +183,17 @@ class Task:
 
     def _say_released(self, slot: Slot) -> None:
         ended, slot.ended = slot.ended, []
+        began, slot.began = slot.began, []
         slot.ending.clear()
-        if self._line is not None and ended:
-            self._line.send(words.released([_last_word(slot.lives[key]) for key in ended]))
+        if self._line is None:
+            return
+        now = time.monotonic()
+        if began:
+            self._line.send(words.took({key: now - slot.lives[key].followed_since for key in began}))
+        for at in range(0, len(ended), _RELEASED_AT_ONCE):
+            some = ended[at : at + _RELEASED_AT_ONCE]
+            unread = {key: now - slot.lives[key].left_at for key in some}
+            self._line.send(words.released([_last_word(slot.lives[key]) for key in some], unread))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
@@ -186,19 +203,19 @@ class Task:
                 "process": os.getpid(),
                 "throttle": asdict(slot.throttle.take_spending()),
                 "sockets": slot.sockets(),
+                **self._gauges.read(slot),
             }
             self._line.send(words.report(list(self._news(slot)), about))
 
     def _news(self, slot: Slot) -> Iterator[dict[str, Any]]:
         self._reports += 1
-        everything = self._reports % _LOOK_AT_ALL == 0
-        for key, life in slot.lives.items():
-            moves = life.run.moves
-            if self._seen.get(key, 0) == moves and not everything:
-                continue
-            self._seen[key] = moves
-            events, face = life.take_events(), _face(life)
-            if events or self._shown.get(key) != face:
+        stirred = [slot.lives[run.lane.id.key] for run in slot.news]
+        slot.news.clear()
+        for life in list(slot.lives.values()) if self._reports % _LOOK_AT_ALL == 0 else stirred:
+            key, events, face = life.run.lane.id.key, life.take_events(), _face(life)
+            if not events and _is_beginning(life):
+                slot.news.add(life.run)
+            elif events or self._shown.get(key) != face:
                 self._shown[key] = face
                 yield _row(life) | _taken(life, events)
 
@@ -215,18 +232,23 @@ def _entry(text: str) -> LedgerEntry:
 def _face(life: LaneLife) -> object:
     """What changes whenever anything of a lane's row does."""
     run, counts = life.run, life.run.counts
-    moved = (run.position(), run.source_end, run.high_watermark, run.log_start, run.target_next)
+    moved = (run.position(), run.fetch_offset, run.source_end, run.high_watermark, run.log_start, run.target_next)
     counted = (counts.records, counts.refused, counts.attaches, counts.foreign)
     generation = run.acked.generation if run.acked is not None else -1
     return (run.state, run.reason, generation, life.guard, life.finished, *moved, *counted)
 
 
+def _is_beginning(life: LaneLife) -> bool:
+    """It has just got its turn and knows less than the task before: whatever comes of it is the news."""
+    run = life.run
+    attaches = run.state is LaneState.ATTACHING and not run.reason and run.start is None
+    return attaches and life.now_ms() - run.since_ms < _SETTLES_MS
+
+
 def _taken(life: LaneLife, events: list[Event]) -> dict[str, Any]:
     """Events and latencies, each told once."""
-    run = life.run
-    latencies, run.latency_ms = run.latency_ms, []
     return {
-        "latency_ms": latencies[:: max(1, len(latencies) // _LATENCIES_PER_REPORT)],
+        "latency_ms": life.run.times.take_samples(),
         "events": [event.as_fields() for event in events],
     }
 
@@ -241,6 +263,7 @@ def _row(life: LaneLife) -> dict[str, Any]:
         "reason": run.reason,
         "since_ms": run.since_ms,
         "position": run.position(),
+        "read_position": run.fetch_offset if entry else -1,
         "source_end": run.source_end,
         "high_watermark": run.high_watermark,
         "log_start": run.log_start,
@@ -250,5 +273,8 @@ def _row(life: LaneLife) -> dict[str, Any]:
         "producer_epoch": entry.identity.producer_epoch if entry else -1,
         "guard": str(life.guard),
         "finished": life.finished,
-        "counts": asdict(run.counts),
+        "waiting_since_ms": run.waiting_since(),
+        "replication_latency_ms": run.times.latency.figures(),
+        "record_age_ms": run.times.age.figures(),
+        "counts": dict(vars(run.counts)),
     }

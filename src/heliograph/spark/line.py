@@ -1,6 +1,6 @@
 """The line between a task and the driver: one TCP connection per task, one JSON object per line, both ways.
 
-Task to driver: hello, ready, report (once a second), released.  Driver to task: go, release, stop, throttle and
+Task to driver: hello, ready, took, report (once a second), released.  Driver to task: go, release, stop, throttle and
 ping (once a second).
 The messages are written down here as constructors, so that both ends agree.
 """
@@ -32,10 +32,16 @@ def report(lanes: Sequence[Mapping[str, Any]], slot: Mapping[str, Any]) -> Messa
     return {"kind": "report", "lanes": list(lanes), "slot": dict(slot)}
 
 
-def released(lanes: Sequence[tuple[str, str | None, bool]]) -> Message:
+def released(lanes: Sequence[tuple[str, str | None, bool]], unread: Mapping[str, float] | None = None) -> Message:
     """Lanes that ended, each with its entry, and whether it is clean: nothing of the task's is on its way any more; else a
-    request may still arrive after its connection ended."""
-    return {"kind": "released", "lanes": [list(lane) for lane in lanes]}
+    request may still arrive after its connection ended. `unread`: for how many seconds each is not read any more; durations
+    travel, because clocks of two hosts are never compared."""
+    return {"kind": "released", "lanes": [list(lane) for lane in lanes], "unread": dict(unread or {})}
+
+
+def took(lanes: Mapping[str, float]) -> Message:
+    """Lanes that the task reads now, and for how many seconds already."""
+    return {"kind": "took", "lanes": dict(lanes)}
 
 
 def go(lanes: Sequence[str], held: bool, alone: bool, entries: Mapping[str, str]) -> Message:

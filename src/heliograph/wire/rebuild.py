@@ -53,6 +53,7 @@ class Rebuilt:
     count: int
     source_next: int
     source_epoch: int
+    first_timestamp: int
     max_timestamp: int
     first_offset: int
     last_offset: int
@@ -167,6 +168,7 @@ class Rebuilder:
             count=count,
             source_next=_next_after(opened, end),
             source_epoch=opened.owners[end - 1].leader_epoch,
+            first_timestamp=timestamps[0],
             max_timestamp=max_timestamp,
             first_offset=opened.offsets[start],
             last_offset=opened.offsets[end - 1],

@@ -58,6 +58,11 @@ def test_a_running_flow_says_since_when_where_and_how_far_behind() -> None:
     )
 
 
+def test_what_holds_a_flow_up_is_in_its_headline() -> None:
+    text = headline(replace(RUNNING, bottleneck="waiting for target", trouble="trouble"), NOW)
+    assert text.endswith("100 records behind; waiting for target; trouble")
+
+
 def test_a_flow_that_does_not_run_says_since_when_and_who_held_it() -> None:
     assert headline(STOPPED, NOW) == (
         "A->B: not running since 2023-11-14 20:13:20 UTC (2 h); last held by host-1, process 42; 100 records behind"

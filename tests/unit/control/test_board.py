@@ -144,3 +144,51 @@ def test_only_lanes_that_were_reported_since_are_heard_of() -> None:
     assert board.take_heard() == set()
     take(board, "two", 1)
     assert board.take_heard() == {LANE}
+
+
+def test_parked_lanes_are_known_until_they_go_on_or_are_gone() -> None:
+    board = Board()
+    take(board, "one", 1, state="parked")
+    take(board, "one", 1, lane=OTHER, state="parked")
+    assert board.parked == {LANE, OTHER}
+    take(board, "one", 2)
+    board.forget_lane(OTHER)
+    assert board.parked == set()
+
+
+def test_what_a_new_task_does_not_know_yet_is_what_was_known_before() -> None:
+    """Else the lag would fall to nothing and rise again at every hand-over."""
+    board = Board()
+    take(board, "one", 10, position=10, source_end=50, target_next=9, waiting_since_ms=700)
+    take(board, "two", 0, position=-1, source_end=-1, target_next=-1, waiting_since_ms=0, state="attaching")
+    row = board.lanes[LANE].row
+    assert (row["state"], row["position"], row["source_end"], row["target_next"]) == ("attaching", 10, 50, 9)
+    assert row["waiting_since_ms"] == 700
+    take(board, "two", 0, position=10, source_end=60, target_next=9, waiting_since_ms=800)
+    assert (board.lanes[LANE].row["source_end"], board.lanes[LANE].row["waiting_since_ms"]) == (60, 800)
+
+
+def test_the_end_of_a_source_that_nobody_reads_makes_its_lane_wait() -> None:
+    board = Board()
+    take(board, "one", 10, position=10, source_end=10, state="done", finished=True)
+    board.changed = set()
+    board.see_end(LANE, 10, 5000)
+    board.see_end(OTHER, 10, 5000)
+    assert board.changed == set()
+    for end, now_ms in ((15, 6000), (20, 7000)):
+        board.see_end(LANE, end, now_ms)
+        assert board.changed == {LANE}
+        row = board.lanes[LANE].row
+        assert (row["source_end"], row["waiting_since_ms"]) == (end, 6000)
+    board.see_end(LANE, 9, 8000)
+    assert board.lanes[LANE].row["waiting_since_ms"] == 0
+
+
+def test_what_lanes_carried_that_are_gone_is_kept_by_flow() -> None:
+    board = Board()
+    take(board, "one", 10)
+    board.take("one", [report_row(OTHER, counts={"records": 5, "dropped": {"control": 2}})], {})
+    board.forget_lane(LANE)
+    board.forget_lane(OTHER)
+    gone = board.gone["A->B"]
+    assert (gone.records, gone.bytes, gone.dropped) == (15, 100, {"control": 2})

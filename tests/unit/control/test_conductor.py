@@ -31,6 +31,8 @@ class Stage:
         self.conductor = Conductor(
             "secret", WAIT, self.clock, lambda *report: self.reports.append(report), is_held or (lambda _: self.held)
         )
+        self.gaps: list[tuple[str, float]] = []
+        self.conductor.on_gap = lambda key, seconds: self.gaps.append((key, seconds))
         self._handlers: list[asyncio.Task[None]] = []
 
     def run(self) -> None:
@@ -149,7 +151,7 @@ def test_a_line_that_ends_before_hello_is_no_task(stage: Stage) -> None:
 def test_reports_are_handed_on_with_their_attempt_and_epoch(stage: Stage) -> None:
     line = stage.task("one", A, epoch=7)
     stage.says(line, words.report([{"lane": A}], {"process": 9}))
-    assert stage.reports == [("one", [{"lane": A}], {"process": 9, "epoch": 7})]
+    assert stage.reports == [("one", [{"lane": A}], {"process": 9, "epoch": 7, "slot": 0})]
 
 
 # -- hand-over ----------------------------------------------------------------------------------------------------------
@@ -165,6 +167,39 @@ def test_a_hand_over_is_release_then_released_then_go_with_the_exact_position(st
     assert (stage.holder(A), stage.holder(B)) == ("new", "old")
     stage.says(old, words.released([(B, None, True)]))
     assert gos(new)[1:] == [([B], ALONE, {})]
+
+
+def test_a_gap_is_from_the_last_read_of_the_old_task_to_the_first_of_the_new(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.says(old, words.took({A: 0.0}))
+    assert stage.gaps == []
+    new = stage.task("new", A, epoch=2)
+    stage.says(old, words.released([(A, "entry", True)], {A: 0.25, "A->B/unknown/0": 1.0}))
+    stage.clock.now += 2
+    stage.says(old, words.took({A: 0.0}))
+    stage.says(new, words.took({A: 0.5, "A->B/unknown/0": 0.0}))
+    assert stage.gaps == [(A, 1.75)]
+    stage.says(new, words.took({A: 0.0}))
+    assert len(stage.gaps) == 1
+
+
+def test_a_task_that_is_lost_leaves_a_gap_from_then_on(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.lose(old)
+    stage.clock.now += 7
+    new = stage.task("new", A, epoch=2)
+    stage.says(new, words.took({A: 1.0}))
+    assert stage.gaps == [(A, 6.0)]
+
+
+def test_a_lane_that_was_taken_out_and_comes_back_had_no_gap(stage: Stage) -> None:
+    old = stage.task("old", A)
+    stage.conductor.keep_only(set())
+    stage.says(old, words.released([(A, "entry", True)], {A: 0.1}))
+    stage.clock.now += 600
+    new = stage.task("new", A, epoch=2)
+    stage.says(new, words.took({A: 0.0}))
+    assert stage.gaps == []
 
 
 def test_lanes_that_end_together_go_on_together(stage: Stage) -> None:

@@ -12,8 +12,8 @@ import pytest
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import SourceReader, source_failure
-from heliograph.kafka.lane import Chunk
 from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.outgoing import Chunk
 from heliograph.wire.fetch_codec import FetchedPartition
 from tests.unit.kafka.lanes import entry, following
 from tests.unit.wire.batches import Rec, write_batch
@@ -249,3 +249,28 @@ def test_an_answer_is_taken_only_by_a_lane_that_is_still_where_it_was_asked_for(
     asyncio.run(hand_out())
     assert len(run.queue) == taken
     assert run.fetch_offset == (102 if taken else now_at)
+
+
+def test_a_read_is_measured_and_what_is_new_at_the_end_of_a_source_is_no_older_than_the_question() -> None:
+    run = following(entry(source_next=100))
+    run.source_end = 100  # nothing was there when the last answer came
+    batch = bytes(write_batch([Rec(100, 1_000), Rec(101, 1_000)]))
+    size = len(batch)
+
+    async def hand_out() -> SourceReader:
+        memory = Memory(MIB)
+        reader = SourceReader(cast(ClusterClient, None), 1, Cutter(True, 0), memory, ReadLimits(), lambda: None)
+        reader._lanes[("orders", 3)] = run
+        reader._polled = {run: 100}
+        reader._asked_ms = 1_600_000_000_000
+        answer = response(12, [Topic(topic="orders", partitions=[partition(3, batch)])])
+        chunk = memory.take(len(answer))
+        chunk.buffer[: len(answer)] = answer
+        await reader._hand_out(12, chunk)
+        told = reader.meter.take()
+        assert (told["fetches"], told["fetched_bytes"], told["wan_bytes"]) == (1, size, len(answer))
+        return reader
+
+    asyncio.run(hand_out())
+    assert run.waiting_since() == 1_600_000_000_000
+    assert run.times.age.count == 1

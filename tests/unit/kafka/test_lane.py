@@ -691,7 +691,59 @@ def test_counts_tell_raw_rebuilt_dropped_and_latency() -> None:
     counts = run.counts
     assert (counts.records, counts.bytes, counts.raw_batches, counts.rebuilt_batches) == (20, 200, 1, 1)
     assert counts.dropped == {"control": 2, "aborted": 1}
-    assert run.latency_ms == [12]
+    meter = run.meter.take()
+    assert run.times.take_samples() == [12]
+    assert (meter["records"], meter["batches"], sum(meter["latency"])) == (20, 2, 10)
+
+
+# -- times --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_oldest_record_that_is_not_acknowledged_says_since_when_a_lane_waits() -> None:
+    run = following()
+    assert run.waiting_since() == 0
+    push(run, since_ms=NOW - 70)
+    push(run, since_ms=NOW - 50)
+    assert run.waiting_since() == NOW - 70
+    run.take(NOW)
+    assert run.waiting_since() == NOW - 70
+    run.answered(answer(40), "", NOW)
+    assert run.waiting_since() == NOW - 50
+    acknowledged(run, 50)
+    assert run.waiting_since() == 0
+
+
+def test_a_lane_that_has_read_nothing_of_its_backlog_waits_since_the_last_copied_record() -> None:
+    run = following()
+    push(run, max_timestamp=NOW - 33)
+    acknowledged(run, 40)
+    run.source_end = 500
+    assert run.waiting_since() == NOW - 33
+
+
+def test_a_lane_that_lost_its_connection_waits_since_what_was_on_its_way_and_sends_it_again() -> None:
+    run = following()
+    push(run, since_ms=NOW - 70)
+    push(run, since_ms=NOW - 50)
+    run.take(NOW)
+    run.source_end = 120
+    run.connection_ended("gone")
+    assert run.meter.retried == 10
+    assert run.waiting_since() == NOW - 70
+
+
+def test_a_refused_batch_and_what_was_sent_after_it_are_tried_again() -> None:
+    run = following()
+    for since_ms in (NOW - 90, NOW - 80, NOW - 70):
+        push(run, since_ms=since_ms)
+    acknowledged(run, 40)
+    assert send_all(run) == 2
+    run.source_end = 130
+    run.answered(answer(-1, 87), "refused", NOW)
+    assert run.waiting_since() == NOW - 80
+    run.answered(answer(-1, 45), "out of order", NOW)
+    assert run.meter.retried == 20
+    assert run.waiting_since() == NOW - 80
 
 
 # -- buffers ------------------------------------------------------------------------------------------------------------

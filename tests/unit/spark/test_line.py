@@ -30,7 +30,8 @@ def test_messages_arrive_whole_and_in_order_both_ways() -> None:
         words.hello("t", 1, 2, "attempt", 9),
         words.ready(["A->B/ord\u00e9rs/0"]),
         words.report([{"lane": "x", "text": "two\nlines"}], {"process": 9}),
-        words.released([("x", '{"version":1}', True)]),
+        words.released([("x", '{"version":1}', True)], {"x": 0.5}),
+        words.took({"x": 0.25}),
     ]
     answers = [
         words.go(["x"], True, True, {"x": "entry"}),

@@ -1,0 +1,52 @@
+"""Where the sources of those lanes end that nobody reads now: paused, parked, waiting. Else their lag would stand still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from heliograph.control.board import Board
+from heliograph.control.clock import Clock
+from heliograph.control.flow_watch import FlowWatch
+from heliograph.errors import HeliographError
+from heliograph.kafka.client import LATEST
+from heliograph.kafka.log_ends import offsets_of
+from heliograph.kafka.slot import Warm
+from heliograph.model.lanes import Lane, LaneState
+
+_LOOK_SECONDS = 5.0
+
+
+class SourceEnds:
+    """Looks at intervals; where all lanes follow it asks nobody."""
+
+    def __init__(self, board: Board, warm: Warm, clock: Clock) -> None:
+        self._board = board
+        self._warm = warm
+        self._clock = clock
+
+    async def keep(self, watches: Callable[[], Sequence[FlowWatch]]) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.gather(*(self._look(watch) for watch in watches()))
+
+    async def _look(self, watch: FlowWatch) -> None:
+        idle = {(lane.id.topic, lane.id.partition): lane.id.key for lane in _lanes(watch) if self._is_idle(lane.id.key)}
+        if not idle:
+            return
+        committed = watch.settings.isolation == "read_committed"
+        try:
+            ends = await offsets_of(self._warm.client(watch.settings.source), set(idle), LATEST, committed)
+        except (HeliographError, TimeoutError):
+            return  # the flow says so itself
+        for place, end in ends.items():
+            if self._is_idle(idle[place]):
+                self._board.see_end(idle[place], end, self._clock.now_ms())
+
+    def _is_idle(self, key: str) -> bool:
+        view = self._board.lanes.get(key)
+        return view is not None and view.row["state"] not in (LaneState.FOLLOWING, LaneState.DRAINING)
+
+
+def _lanes(watch: FlowWatch) -> Sequence[Lane]:
+    return watch.opened.plan.lanes if watch.opened is not None else ()
