@@ -92,6 +92,7 @@ class Pair:
         return found
 
     def wait_for(self, state: str) -> None:
+        assert self.differences == []
         for side in self.sides:
             side.wait_for(state)
 

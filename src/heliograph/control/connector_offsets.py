@@ -16,7 +16,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.connectors import Connectors
 from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.steering import Steering
-from heliograph.errors import HeliographError, Refused
+from heliograph.errors import HeliographError, Refused, SetupError
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
@@ -80,7 +80,7 @@ class ConnectorOffsets:
         """The flow, once nobody carries any lane of it."""
         flow, _, _ = self._connectors.flow_of(name)
         watch = self._watch(flow)
-        if watch is None or watch.opened is None or watch.tenure is None or not watch.tenure.is_mine:
+        if watch is None or watch.opened is None:
             raise Refused(409, f"flow {flow} is not open: {watch.trouble if watch is not None else 'it is not run'}")
         deadline = self._clock.monotonic() + _DRAIN_SECONDS
         while self._carries(flow):
@@ -108,7 +108,10 @@ class ConnectorOffsets:
             _log.info(
                 "flow %s: the offsets of %d lanes are set%s", watch.name, len(wanted), f" by {who}" if who else ""
             )
-            await watch.begin_anew(wanted)
+            try:
+                await watch.begin_anew(wanted)
+            except SetupError as error:
+                raise Refused(409, str(error)) from error
 
     def _watch(self, flow: str) -> FlowWatch | None:
         return next((watch for watch in self._steering.watches if watch.name == flow), None)
