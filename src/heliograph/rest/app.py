@@ -8,7 +8,17 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from heliograph.config.flows import ServerSettings
-from heliograph.rest import api, api_changes, burrow, connect, connect_plugins, health, metrics
+from heliograph.rest import (
+    api,
+    api_changes,
+    burrow,
+    connect,
+    connect_plugins,
+    health,
+    metrics,
+    page,
+    stream,
+)
 from heliograph.rest.guard import Guard
 from heliograph.rest.refusals import add_handlers
 from heliograph.rest.scene import Scene
@@ -28,7 +38,7 @@ def build(scene: Scene, settings: ServerSettings) -> Guard:
         openapi_url="/api/v1/openapi.json",
         default_response_class=JSONResponse,
     )
-    for part in (health, api, api_changes, burrow, connect, connect_plugins):
+    for part in (page, health, api, api_changes, stream, burrow, connect, connect_plugins):
         app.include_router(part.router(scene))
     app.include_router(metrics.router(scene, settings.metrics_lanes))
     add_handlers(app)

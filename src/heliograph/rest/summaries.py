@@ -39,7 +39,7 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "bottleneck": _bottleneck(scene, name, sums),
         "latency_ms": flow["latency_ms"],
         "throttle_bytes_per_s": flow["throttle"],
-        "holds": [{**hold, "subject": _subject(hold)} for hold in holds],
+        "holds": [_shown(hold) for hold in holds],
     }
 
 
@@ -78,6 +78,11 @@ def _state(flow: Row, holds: Iterable[Row], states: Counter[str]) -> Row:
         draining = states["draining"] > 0
         return {"state": "draining" if draining else _PAUSED, "reason": whole["reason"], "since_ms": whole["since_ms"]}
     return {"state": "running", "reason": "", "since_ms": 0}
+
+
+def _shown(hold: Row) -> Row:
+    """Without the end of every lane, which a drain of thousands keeps."""
+    return {"subject": _subject(hold), **{name: value for name, value in hold.items() if name != "ends"}}
 
 
 def _subject(hold: Row) -> str:
