@@ -11,7 +11,8 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from starlette.routing import Match, Route
+from fastapi.routing import APIRoute
+from starlette.routing import Match
 from starlette.types import Scope
 
 from heliograph.rest.scene import Scene
@@ -54,19 +55,18 @@ def _kind(name: str) -> str:
     return _KINDS.get(name[name.rfind(".") :], "")
 
 
-class _ForBrowsers(Route):
+class _ForBrowsers(APIRoute):
     """Matches who asks for HTML: `/` is Kafka Connect's too, which answers programs with JSON."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        accepted = next((value for name, value in scope.get("headers", ()) if name == b"accept"), b"")
-        if scope["type"] == "http" and b"text/html" not in accepted:
-            return Match.NONE, {}
-        return super().matches(scope)
+        accepted = dict(scope.get("headers", ())).get(b"accept", b"")
+        return super().matches(scope) if b"text/html" in accepted else (Match.NONE, {})
 
 
 def router(_: Scene) -> APIRouter:
     """Comes before a router that has `/` too: it leaves that to others where no HTML is asked for."""
-    routes = APIRouter()
+    routes = APIRouter(include_in_schema=False)
+    root = APIRouter(route_class=_ForBrowsers, include_in_schema=False)
     known = Files()
     entry_tag = f'"{known.version}"'
 
@@ -85,7 +85,8 @@ def router(_: Scene) -> APIRouter:
         headers = {**_SAFE, "Cache-Control": _FOR_GOOD if is_this else "no-store"}
         return Response(content, media_type=_kind(name), headers=headers)
 
-    routes.routes.append(_ForBrowsers("/", entry, methods=["GET"]))
-    routes.routes.append(Route("/index.html", entry, methods=["GET"]))
-    routes.routes.append(Route("/page/{version}/{name}", file, methods=["GET"]))
+    root.add_api_route("/", entry)
+    routes.include_router(root)
+    routes.add_api_route("/index.html", entry)
+    routes.add_api_route("/page/{version}/{name}", file)
     return routes
