@@ -107,7 +107,7 @@ EXPECTED: dict[str, list[tuple[dict[str, str], float]]] = {
     "heliograph_flow_lanes": [({**F, "state": "following"}, 1), ({**F, "state": "parked"}, 1), ({**F, "state": "done"}, 0)],
     "heliograph_flow_bottleneck": [
         ({**F, "bottleneck": "waiting for target"}, 0),
-        ({**F, "bottleneck": "waiting for source"}, 1),
+        ({**F, "bottleneck": "the mirror itself is busy"}, 1),
     ],
     "heliograph_flow_trouble": [(F, 0)],
     "heliograph_flow_topics": [(F, 1)],
