@@ -6,8 +6,8 @@ FAST   := $(wildcard src tests/unit tests/property)
 SLOW   := $(wildcard tests/integration tests/chaos)
 # A data file for each run: two runs in one tree would otherwise report each other's coverage.
 PYTEST  = mkdir -p build && COVERAGE_FILE=build/coverage.$$$$ $(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term-missing:skip-covered
-# Two processes, each with brokers of its own, take the test files one by one: half of a test's time is waiting.
-WORKERS = -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes, each with brokers of its own, take the test files one by one: two leave a fifth of two cores waiting.
+WORKERS = -n 3 --dist loadfile --no-loadscope-reorder
 
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help

@@ -17,6 +17,22 @@ __all__ = ["kafka_jars", "new_cluster", "two_clusters", "unique"]
 FOLDERS = ("src", "unit", "property", "chaos", "integration")
 """Cheap tests first: what is wrong in a pure function should not be found by killing brokers. Chaos before integration: two
 workers share the files, and end together if the longest come first."""
+LONG = (
+    "test_run_command",
+    "test_embedded_cluster",
+    "test_check",
+    "test_policies",
+    "test_attach",
+    "test_spark_checkpoint",
+    "test_offset_syncs",
+    "test_topologies",
+    "test_config_sync",
+    "test_translation",
+    "test_certificates",
+    "test_takeover_connect",
+    "test_installed",
+)
+"""Files of a minute and more, first in their folder: a worker that takes one last would work alone."""
 UNMEASURED = ("chaos", "integration")
 """Coverage is that of unit and property tests; tracing slows down lanes that run inside a test."""
 
@@ -28,8 +44,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the random order inside a folder (pytest-randomly shuffles first), put the folders in theirs."""
-    items.sort(key=_folder)
+    """Keep the random order inside a folder (pytest-randomly shuffles first), put the folders in theirs, long files first."""
+    items.sort(key=lambda item: (_folder(item), item.path.stem not in LONG))
     unmeasured = {FOLDERS.index(name) for name in UNMEASURED}
     for item in items:
         if _folder(item) in unmeasured:

@@ -32,6 +32,7 @@ def desk_for(replicator: Replicator) -> Desk:
         views,
         lambda: views.news(list(replicator.watches), replicator.steering.amended.holds, list(replicator.events.recent)),
     )
+    desk.is_carried = lambda: bool(replicator.board.lanes) or not replicator.watches
     desk.show("run", replicator.about)
     desk.show("slots", lambda: dict(replicator.board.slots))
     desk.show("meters", replicator.measured)

@@ -22,6 +22,7 @@ class Family:
         root = psutil.Process(pid)
         self._members = {pid: root}
         self._cpu = {pid: 0.0}
+        self._parts = {pid: _part(root)}
         self._lock = threading.Lock()
 
     def look(self) -> None:
@@ -29,8 +30,10 @@ class Family:
         with self._lock:
             for member in list(self._members.values()):
                 for child in children(member):
-                    self._members.setdefault(child.pid, child)
-                    self._cpu.setdefault(child.pid, 0.0)
+                    if child.pid not in self._members:
+                        self._members[child.pid] = child
+                        self._cpu[child.pid] = 0.0
+                        self._parts[child.pid] = _part(child)
 
     def cpu_seconds(self) -> float:
         """User and system time of all members ever known; of those that ended, as of the last call."""
@@ -43,6 +46,14 @@ class Family:
                 # A zombie still says what it used, one that is gone keeps what it said last.
                 self._cpu[pid] = max(self._cpu[pid], times.user + times.system)
             return sum(self._cpu.values())
+
+    def by_part(self) -> dict[str, float]:
+        """CPU seconds of the driver, of the JVM and of all Python workers, as of the last `cpu_seconds`."""
+        with self._lock:
+            sums: dict[str, float] = {}
+            for pid, seconds in self._cpu.items():
+                sums[self._parts[pid]] = sums.get(self._parts[pid], 0.0) + seconds
+            return sums
 
     def pss_mb(self) -> float:
         """Proportional set size: pages that members share are counted once."""
@@ -92,6 +103,16 @@ class Sampler:
     ) -> None:
         self._over.set()
         self._thread.join()
+
+
+def _part(process: psutil.Process) -> str:
+    try:
+        command = process.cmdline()
+    except psutil.NoSuchProcess:
+        command = []
+    if any("spark.daemon" in word for word in command):
+        return "workers"
+    return "JVM" if command and command[0].endswith("java") else "driver"
 
 
 def _pss_kib(pid: int) -> int:

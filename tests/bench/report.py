@@ -173,8 +173,8 @@ def _aims(result: Result) -> str:
 
 def _many_lanes(rest: Result) -> str:
     changed = " with uncommitted changes" if rest["changed"] else ""
-    following = next(job["count"] for job in rest["jobs"] if "count" in job)
-    jobs = [job for job in rest["jobs"] if "count" not in job]
+    jobs, parts = rest["jobs"], rest["rest_cpu_percent_of"].items()
+    late = [job["name"] for job in jobs if job["late"] or job["took_ms"] > job["interval_ms"]]
     lines = [
         (
             f"{rest['topics']:,} topics, {rest['lanes']:,} lanes, {rest['groups']:,} groups on one broker pair, commit {rest['commit']}"
@@ -185,10 +185,16 @@ def _many_lanes(rest: Result) -> str:
             f"{number(rest['copied_cpu_seconds'])} CPU seconds"
         ),
         (
-            f"at rest, with all jobs and epochs: {number(rest['rest_cpu_percent'])} % of one core (aim: below 10 %), "
-            f"{number(rest['rest_pss_mb'])} MB; {following:,} lanes follow"
+            f"at rest, over {number(rest['rest_seconds'])} s with all jobs and {rest['hand_overs']} hand-over of every lane: "
+            f"{number(rest['rest_cpu_percent'])} % of one core (aim: below 10 %); "
+            + ", ".join(f"{part} {number(share)} %" for part, share in parts)
         ),
-        "last turn of each job: " + ", ".join(f"{job['name']} {job['took_ms']:,} ms" for job in jobs),
+        f"memory (PSS): {number(rest['rest_pss_mb'])} MB; {rest['following']:,} lanes follow",
+        (
+            "last turn of each job, of its interval: "
+            + ", ".join(f"{job['name']} {job['took_ms']:,} of {job['interval_ms']:,} ms" for job in jobs)
+        ),
+        f"jobs that took longer than their interval while at rest: {', '.join(late) or 'none'}",
         *(f"{job['name']}: {job['trouble']}" for job in jobs if job["trouble"]),
     ]
     return "## Many lanes (`python -m tests.bench.rest`)\n\n" + _bullets(lines)

@@ -1,7 +1,8 @@
 """`python -m tests.bench.rest [--topics 1000] [--groups 500] [--out build/rest.json]`: many lanes, and what they cost at rest.
 
 One broker pair, five partitions a topic, one record in each, groups that have committed. Measured: until everything is copied,
-then CPU and memory of the mirror while nothing happens but its jobs, and how long each job takes.
+then CPU and memory of the mirror while nothing happens but its jobs and the hand-over of every lane to the next epoch, and how
+long each job takes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.settings import Jvm
 from heliograph.errors import SetupError
+from heliograph.replication.assignments import epoch_length
 from tests.bench import facts
 from tests.bench.gauge import Family
 from tests.bench.mirrors import Heliograph
@@ -38,6 +40,9 @@ from tests.support.topics import ANSWER_SECONDS, admin
 PARTITIONS = 5
 TOPICS_OF_A_GROUP = 2
 _AT_ONCE = 100
+_EPOCH_SECONDS = 45.0
+_MARGIN_SECONDS = 10.0
+_LOOK_SECONDS = 2.0
 _SETTLE_SECONDS = 50.0
 _COPY_SECONDS = 600.0
 _ASK_SECONDS = 5.0
@@ -59,7 +64,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.rest", description="Many lanes at rest.")
     parser.add_argument("--topics", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--groups", type=int, default=500, help="default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=120.0, help="how long it is watched at rest (default: 120)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=0.0,
+        help="how long it is watched at rest (default: two epochs of 1,000 lanes, or one)",
+    )
     parser.add_argument("--out", type=Path, default=Path("build/rest.json"), help="default: %(default)s")
     return parser.parse_args()
 
@@ -82,8 +92,9 @@ def _measure(directory: Path, topics: int, groups: int, seconds: float) -> dict[
             family.look()
             copy_cpu = family.cpu_seconds()
             time.sleep(_SETTLE_SECONDS)
-            rest = _at_rest(family, seconds)
-            jobs = _jobs(directory / "mm2.properties")
+            before = _status(directory / "mm2.properties")
+            rest = _at_rest(family, seconds or _window(topics * PARTITIONS))
+            after = _status(directory / "mm2.properties")
         finally:
             mirror.stop()
     finally:
@@ -99,8 +110,15 @@ def _measure(directory: Path, topics: int, groups: int, seconds: float) -> dict[
         "copied_seconds": copied_s,
         "copied_cpu_seconds": copy_cpu,
         **rest,
-        "jobs": jobs,
+        "hand_overs": after["epoch"] - before["epoch"],
+        "following": sum(lane["state"] == "following" for lane in after["lanes"]),
+        "jobs": _jobs(before["jobs"], after["jobs"]),
     }
+
+
+def _window(lanes: int) -> float:
+    """So long that every lane is handed over at least once, and each job of a minute or less has its turn."""
+    return max(2 * _EPOCH_SECONDS, epoch_length(_EPOCH_SECONDS, lanes)) + _MARGIN_SECONDS
 
 
 def _file(path: Path, source: str, target: str) -> Path:
@@ -186,30 +204,37 @@ def _wait_for_copies(bootstrap: str, names: list[str], mirror: Heliograph) -> No
         time.sleep(1)
 
 
-def _at_rest(family: Family, seconds: float) -> dict[str, float]:
+def _at_rest(family: Family, seconds: float) -> dict[str, Any]:
     family.look()
-    began, before = time.monotonic(), family.cpu_seconds()
-    time.sleep(seconds)
-    family.look()
-    used = family.cpu_seconds() - before
-    return {"rest_cpu_percent": 100 * used / (time.monotonic() - began), "rest_pss_mb": family.pss_mb()}
+    began, before, parts = time.monotonic(), family.cpu_seconds(), family.by_part()
+    while time.monotonic() - began < seconds:
+        time.sleep(_LOOK_SECONDS)
+        family.look()  # workers come and go
+        used = family.cpu_seconds() - before
+    passed = time.monotonic() - began
+    return {
+        "rest_seconds": passed,
+        "rest_cpu_percent": 100 * used / passed,
+        "rest_cpu_percent_of": {
+            part: 100 * (now - parts.get(part, 0.0)) / passed for part, now in family.by_part().items()
+        },
+        "rest_pss_mb": family.pss_mb(),
+    }
 
 
-def _jobs(file: Path) -> list[dict[str, Any]]:
-    """Each job's last turn, as status tells it."""
+def _status(file: Path) -> dict[str, Any]:
     program = Path(sys.executable).with_name("heliograph")
     said = subprocess.run([str(program), "status", str(file), "--json"], capture_output=True, text=True, check=False)
     (flow,) = json.loads(said.stdout)["flows"]
-    states = [lane["state"] for lane in flow["lanes"]]
-    following = {
-        "name": "lanes that follow",
-        "took_ms": 0,
-        "late": 0,
-        "trouble": "",
-        "count": states.count("following"),
-    }
-    kept = ("name", "took_ms", "late", "trouble")
-    return [following, *({name: job[name] for name in kept} for job in flow["jobs"])]
+    found: dict[str, Any] = flow
+    return found
+
+
+def _jobs(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each job's last turn, and how many turns took longer than their interval while the mirror was at rest."""
+    late = {job["name"]: job["late"] for job in before}
+    kept = ("name", "took_ms", "interval_ms", "trouble")
+    return [{name: job[name] for name in kept} | {"late": job["late"] - late.get(job["name"], 0)} for job in after]
 
 
 if __name__ == "__main__":

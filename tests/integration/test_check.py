@@ -87,6 +87,7 @@ def test_exactly_the_permissions_of_the_footprint_are_enough_to_copy(footprint: 
     assert not_passed(footprint.check()) == []
     run_to_the_end(footprint.file)
     footprint.assert_copied()
+    footprint.assert_books_closed()
     assert not_passed(footprint.check()) == []
     for need in NEEDS:
         if need.operation != "CREATE" and (need.on, need.operation) != ONLY_IF_THERE:

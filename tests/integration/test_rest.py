@@ -199,6 +199,7 @@ def test_the_shell_steers_and_watches_as_rest_does(stage: Stage, capsys: pytest.
     assert "is copied from now on" in shell("topics", "add", name, *flow)
     stage.wait_copied("by-hand", 3)
     assert "is copied no more" in shell("topics", "remove", name, *flow)
+    wait_until(lambda: stage.lanes("by-hand") == [], "it is taken out", every=0.1)
     assert "was read again" in shell("reload")
     view = json.loads(shell("top", "--once", "--json"))
     assert (view["flows"][0]["flow"], len(view["lanes"][stage.flow])) == (stage.flow, 6)

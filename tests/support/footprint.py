@@ -174,9 +174,18 @@ class Footprint:
         compared = compare_topics(self.pair.a.bootstrap, self.pair.b.bootstrap, {self.name: self.remote})
         assert (compared.records, list(compared.differences)) == (RECORDS, [])
 
-    def root_ends(self, topic: str) -> dict[int, int]:
-        """The target's ends, whatever is granted; nothing for a topic that is not there."""
-        reader = Consumer(self.pair.b.root | {"group.id": "by-hand"})
+    def assert_books_closed(self) -> None:
+        """A run that came to its end left what tells how far: a sync of each lane, and the group where its record is."""
+        assert self.root_ends(f"mm2-offset-syncs.{self.target}.internal", self.pair.a) == {0: PARTITIONS}
+        assert self.root_ends(f"{self.source}.checkpoints.internal") == {0: 1}
+        reader = Consumer(self.pair.b.root | {"group.id": self.group})
+        (found,) = reader.committed([TopicPartition(self.remote, 0)], ANSWER_SECONDS)
+        reader.close()
+        assert found.offset == COMMITTED
+
+    def root_ends(self, topic: str, cluster: GuardedCluster | None = None) -> dict[int, int]:
+        """Ends on the target (or another cluster), whatever is granted; nothing for a topic that is not there."""
+        reader = Consumer((cluster or self.pair.b).root | {"group.id": "by-hand"})
         try:
             found = reader.list_topics(timeout=ANSWER_SECONDS).topics.get(topic)
             parts = [TopicPartition(topic, number) for number in (found.partitions if found else ())]

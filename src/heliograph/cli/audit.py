@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.effective import load_effective
 from heliograph.cli.words import count
 from heliograph.config.flows import FlowSettings
-from heliograph.config.load import load_file
 from heliograph.operations.audit import LaneAudit, audit_flow
 
 _ABOUT = """\
@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = load_effective(args.file)
     flows = settings.flows if args.flow is None else (flow_named(settings, args.flow),)
     found = asyncio.run(_audit(flows, not args.json))
     if args.json:

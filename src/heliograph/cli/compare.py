@@ -11,9 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.effective import load_effective
 from heliograph.cli.words import count
-from heliograph.config.load import load_file
-from heliograph.control.security import read_stores
 from heliograph.operations.side_by_side import FlowCompared, compare_flows
 
 _ABOUT = """\
@@ -40,7 +39,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = read_stores(load_file(args.file))
+    settings = load_effective(args.file)
     flows = settings.flows if args.flow is None else (flow_named(settings, args.flow),)
     found = asyncio.run(compare_flows(flows, settings.engine))
     if args.json:

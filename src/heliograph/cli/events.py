@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from heliograph.cli.effective import load_effective
 from heliograph.cli.words import moment
 from heliograph.config.flows import FlowSettings
-from heliograph.config.load import load_file
 from heliograph.control.events import EventReader
 from heliograph.errors import HeliographError
 from heliograph.kafka.slot import Warm
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = load_effective(args.file)
     write = _write_json if args.json else _write_text
     return asyncio.run(show(settings.flows, args.follow, write))
 

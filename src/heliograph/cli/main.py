@@ -46,7 +46,12 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
   heliograph top mm2.properties                 the same, live, of a mirror that runs
-  heliograph pause mm2.properties --flow A->B   stop a flow, a topic or a partition; resume, drain, throttle, topics, reload
+  heliograph pause mm2.properties --flow A->B   stop a flow, a topic or a partition of a mirror that runs
+  heliograph resume mm2.properties --flow A->B  let it go on, exactly where it was
+  heliograph drain mm2.properties --flow A->B   carry it to where the source ends now, then stop it
+  heliograph throttle mm2.properties --flow A->B --bytes-per-second 20M  limit it
+  heliograph topics mm2.properties add payments --flow A->B  copy one more topic, or remove one
+  heliograph reload mm2.properties              have a mirror that runs read its file again
   heliograph events mm2.properties              what a person must know: losses, resets, parked lanes
   heliograph check mm2.properties               what would keep a flow from running, before it is started
   heliograph plan mm2.properties                every change that is pending, with its reason; makes none

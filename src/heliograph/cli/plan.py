@@ -9,9 +9,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from heliograph.cli.effective import load_effective
 from heliograph.cli.words import count
-from heliograph.config.load import load_file
-from heliograph.control.security import read_stores
 from heliograph.operations.pending import FlowPending, pending
 
 
@@ -29,7 +28,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    flows = asyncio.run(pending(read_stores(load_file(args.file))))
+    flows = asyncio.run(pending(load_effective(args.file)))
     if args.json:
         sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in flows]}, indent=2, ensure_ascii=False) + "\n")
     else:

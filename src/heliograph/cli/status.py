@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from heliograph.cli.effective import load_effective
 from heliograph.cli.group_table import show_groups
 from heliograph.cli.words import ago, count, moment
-from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.control.status import FlowStatus, LaneStatus, read_status
 from heliograph.operations.group_states import FlowGroups, group_states
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = load_effective(args.file)
     now_ms = Clock().now_ms()
     shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
     flows = asyncio.run(read_status(shown, now_ms))

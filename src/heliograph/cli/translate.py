@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.effective import load_effective
 from heliograph.config.flows import FlowSettings
-from heliograph.config.load import load_file
 from heliograph.errors import ConfigError
 from heliograph.operations.spark_checkpoint import CheckpointMove, Rewritten, SparkCheckpoint
 from heliograph.operations.translate import FlowTranslator, Translated, reason_of, word_of
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(["--partition needs --topic"])
     if (args.spark_checkpoint is None) != (args.out is None):
         raise ConfigError(["--spark-checkpoint and --out go together"])
-    flow = flow_named(load_file(args.file), args.flow)
+    flow = flow_named(load_effective(args.file), args.flow)
     if args.spark_checkpoint is not None:
         return _checkpoint(flow, args)
     found = asyncio.run(_translate(flow, args))

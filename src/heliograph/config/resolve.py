@@ -93,5 +93,6 @@ class View:
 
     def keys(self, names: Sequence[str], forms: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Those of these keys that are set, with their values, sorted."""
-        found = ((name, self.set_form(name, forms)) for name in names)
+        written = "\n".join(self.entries)  # hundreds of names, of which a file sets a few: every form holds its name
+        found = ((name, self.set_form(name, forms)) for name in names if name in written)
         return tuple(sorted((name, entry.value) for name, entry in found if entry is not None))

@@ -68,6 +68,7 @@ class Board:
         """By flow: what lanes carried that are carried no more."""
         self._carried = (0, 0)
         self._heard: set[str] = set()
+        self.parked: set[str] = set()
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -108,6 +109,7 @@ class Board:
         if row["state"] == "done" and not row["finished"] and view.row["state"] == "following":
             return
         view.row = row | _kept(row, view.row)
+        (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
 
     def see_end(self, key: str, end: int, now_ms: int) -> None:
         """The source of a lane that nobody reads ends here."""
@@ -133,6 +135,7 @@ class Board:
         self.changed.add(key)
         totals = self.lanes.pop(key).totals
         self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
+        self.parked.discard(key)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

@@ -69,6 +69,8 @@ class Conductor:
         self._is_held = is_held
         self.tasks: set[TaskEnd] = set()
         self.owners: dict[str, Ownership] = {}
+        self._unsettled: set[str] = set()
+        """Lanes that somebody waits for, or whose carrier may be told more; at rest there are none."""
         self.started: set[tuple[int, int]] = set()
         """(epoch, slot) of every task that dialled in: the watchdog looks here."""
         self.on_gap: Callable[[str, float], None] = lambda key, seconds: None
@@ -116,6 +118,7 @@ class Conductor:
     def _offer(self, task: TaskEnd, key: str) -> TaskEnd | None:
         """Whoever must let go of the lane first."""
         owner = self.owners.setdefault(key, Ownership())
+        self._unsettled.add(key)
         owner.planned = True
         if owner.holder is None or owner.holder.gone:
             owner.holder = None
@@ -141,6 +144,8 @@ class Conductor:
     def _give(self, key: str, task: TaskEnd, standing: tuple[bool, bool]) -> None:
         owner = self.owners[key]
         owner.holder, owner.waiting, owner.told = task, None, standing
+        if standing != _ALL:
+            self._unsettled.add(key)
 
     def _standing(self, key: str, held: bool) -> tuple[bool, bool]:
         """Is the flow held by this run; is the last attempt at the lane known dead besides."""
@@ -215,9 +220,8 @@ class Conductor:
             task.line.send(words.ping())
         now = self._clock()
         held: dict[str, bool] = {}
-        for key, owner in self.owners.items():
-            if owner.told == _ALL and owner.waiting is None:
-                continue  # nothing is left to tell: at rest, this is every lane
+        for key in list(self._unsettled):
+            owner = self.owners[key]
             standing = self._standing(key, self._held_once(key, held))
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
@@ -229,6 +233,8 @@ class Conductor:
                 heir = owner.waiting
                 if heir is not None:
                     self._grant_all(heir)
+            if owner.waiting is None and (owner.holder is None or owner.told == _ALL):
+                self._unsettled.discard(key)
 
     def stop_all(self) -> None:
         for task in list(self.tasks):

@@ -23,6 +23,8 @@ from heliograph.spark.line import Line, Message, serve
 
 _log = logging.getLogger(__name__)
 _SHOW_SECONDS = 1.0
+_LOOK_SECONDS = 0.1
+_LATEST_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
@@ -44,6 +46,8 @@ class Desk:
         self._token = secrets.token_hex(16)
         self._asked = asyncio.Semaphore(_ASKED_AT_ONCE)
         self._said: set[str] = set()
+        self.is_carried: Callable[[], bool] = lambda: True
+        """Whether lanes are carried already."""
         self.urls: list[str] = []
         """Where the server listens now."""
 
@@ -56,6 +60,7 @@ class Desk:
     async def keep(self) -> None:
         if not self._settings.listeners:
             return
+        await self._until_carried()
         server, port = await serve("127.0.0.1", self._handle)
         pause = _FIRST_PAUSE_SECONDS
         loop = asyncio.get_running_loop()
@@ -70,6 +75,13 @@ class Desk:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         finally:
             server.close()
+
+    async def _until_carried(self) -> None:
+        """Records first: the server takes a second of the processor, and Spark starts at the same time."""
+        waited = 0.0
+        while waited < _LATEST_SECONDS and not self.is_carried():
+            await asyncio.sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
 
     async def _one_life(self, port: int) -> int:
         process = await asyncio.create_subprocess_exec(
@@ -120,9 +132,9 @@ class Desk:
 
     def _listening(self, message: Message) -> None:
         self.urls = message["urls"]
-        for refused in message["refused"]:
-            self._say(f"{refused}; records are copied all the same, and it is tried again")
-        if self.urls:
+        if message["refused"]:
+            self._say(f"{message['refused']}; records are copied all the same, and it is tried again")
+        else:
             _log.info("page, REST and metrics: %s", ", ".join(self.urls))
 
     async def _show_forever(self, line: Line) -> None:

@@ -58,8 +58,13 @@ def _acl_jobs(ground: Ground) -> list[Job[Any]]:
 
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
-    """Those that only make sense while a run goes on."""
-    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *_offset_sync_jobs(ground), *_group_jobs(ground)]
+    """Those that only make sense while a run goes on, and those that tell how far it came."""
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *closing_jobs(ground)]
+
+
+def closing_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that tell how far records are copied: a run that ends by itself does them once, when all is copied."""
+    return [*_offset_sync_jobs(ground), *_group_jobs(ground)]
 
 
 def _group_jobs(ground: Ground) -> list[Job[Any]]:

@@ -13,7 +13,7 @@ from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.flow_jobs import Ground, closing_jobs, lasting_jobs, repeated_jobs
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
@@ -131,13 +131,25 @@ class FlowSet:
 
     def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
-        settings, planner = watch.settings, watch.planner
-        tell, made = self._events.tell, self._topic_made
-        ground = Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, made, tell)
+        ground = self._ground(watch)
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
             yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+
+    def _ground(self, watch: FlowWatch) -> Ground:
+        settings, planner = watch.settings, watch.planner
+        tell, made = self._events.tell, self._topic_made
+        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, made, tell)
+
+    async def close_books(self) -> None:
+        """Everything is copied and in the ledger: offset syncs, checkpoints and group offsets, each once."""
+        await asyncio.gather(*(self._close_book(watch) for watch in self.watches))
+
+    async def _close_book(self, watch: FlowWatch) -> None:
+        for job in closing_jobs(self._ground(watch)):
+            await watch.hold()
+            await watch.jobs.at_end(job)
 
     def _topic_made(self, alias: str) -> None:
         """Also the way back mirrors the heartbeats that a flow writes to its target, and need not wait for its next look."""

@@ -200,13 +200,18 @@ class FlowWatch:
             if self.tenure is None:
                 continue
             held = self.tenure.is_mine
-            try:
-                await self.tenure.renew()
-            except (HeliographError, TimeoutError) as error:
-                _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
+            await self.hold()
             if held and not self.tenure.is_mine:
                 self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
                 on_lost()
+
+    async def hold(self) -> None:
+        """Say again that the flow is ours, if it is."""
+        try:
+            if self.tenure is not None:
+                await self.tenure.renew()
+        except (HeliographError, TimeoutError) as error:
+            _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
 
     def expect(self, error: Exception) -> None:
         """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""

@@ -63,21 +63,27 @@ class GroupPositions:
         self._listed: list[ListedGroup] = []
         self._listed_at: float | None = None
         self._known: dict[Question, tuple[LedgerEntry, Pair | NoPair]] = {}
-        self._lock = asyncio.Lock()
+        self._looking: asyncio.Task[Look] | None = None
 
     async def look(self) -> Look:
+        """Who asks while a look is under way shares it: the jobs have the same interval, and groups and lanes are many."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> Look:
         plan = self._plan()
         if plan is None or not plan.lanes:
             return Look((), ())
-        async with self._lock:
-            await self._list()
-            shares = [group.name for group in self._listed if group.kind == _SHARE]
-            commits = await self._groups.committed(group.name for group in self._listed if group.kind != _SHARE)
-            starts = await self._shares.committed(shares)
-            lanes = {(lane.id.topic, lane.id.partition): lane for lane in plan.lanes}
-            spots = [*_spots(lanes, commits, False), *_spots(lanes, starts, True)]
-            placed, troubles = await self._placed(spots, [*commits.refused.values(), *starts.refused.values()])
-            return Look(placed, troubles, starts.unread)
+        await self._list()
+        shares = [group.name for group in self._listed if group.kind == _SHARE]
+        commits = await self._groups.committed(group.name for group in self._listed if group.kind != _SHARE)
+        starts = await self._shares.committed(shares)
+        lanes = {(lane.id.topic, lane.id.partition): lane for lane in plan.lanes}
+        spots = [*_spots(lanes, commits, False), *_spots(lanes, starts, True)]
+        placed, troubles = await self._placed(spots, [*commits.refused.values(), *starts.refused.values()])
+        return Look(placed, troubles, starts.unread)
 
     async def _list(self) -> None:
         rules, now = self._settings.jobs.groups, self._clock.monotonic()

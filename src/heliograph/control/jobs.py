@@ -76,6 +76,7 @@ class Turn:
     name: str
     ended_ms: int = 0
     took_ms: int = 0
+    interval_ms: int = 0
     actions: int = 0
     """That it applied in this run."""
     late: int = 0
@@ -129,6 +130,11 @@ class JobRunner:
         self._had.add(job.name)
         return done
 
+    async def at_end(self, job: Job[Any]) -> None:
+        """One turn, unless the flow is another run's by now."""
+        if self._may_run():
+            await self.once(job)
+
     @property
     def is_settled(self) -> bool:
         """Every job had a turn, well or not, or none may have one."""
@@ -148,7 +154,7 @@ class JobRunner:
         for action in found.actions:
             _log.debug("%s: %s: %s %s: %s", self._flow, job.name, action.what, action.subject, action.why)
         took = self._clock.monotonic() - begun
-        turn.took_ms = int(took * 1000)
+        turn.took_ms, turn.interval_ms = int(took * 1000), int(job.interval_s * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
         turn.summary = found.summary

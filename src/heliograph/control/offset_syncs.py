@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.control.clock import Clock
@@ -14,7 +14,7 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import Ledger, TopicWriter
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.clusters import Cluster
-from heliograph.model.lanes import Lane, LaneId, LedgerEntry
+from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.generations import LedgerBook
 from heliograph.replication.offset_syncs import (
     Copied,
@@ -63,9 +63,9 @@ class OffsetSyncJob:
         self._syncs = Syncs(settings.lag_max)
         self._flushed_at = clock.monotonic()
         self._writer = TopicWriter(place.client, place.topic)
-        self._lanes: Sequence[Lane] = ()
-        self._seen: list[LedgerEntry | None] = []
-        """The entry of each of these lanes at the last look: one that did not move since need not be looked at."""
+        self._lanes: dict[str, Lane] = {}
+        self._seen: tuple[object, object, int] = (None, None, 0)
+        """Lanes, ledger and how much of it was known at the last look: from there on only what moved is looked at."""
 
     @property
     def name(self) -> str:
@@ -101,22 +101,25 @@ class OffsetSyncJob:
         return True
 
     def _copied(self, book: LedgerBook, everything: bool) -> Iterator[tuple[LaneId, Copied]]:
-        """Of thousands of lanes those that moved since the last look."""
+        """Of thousands of lanes those that the ledger was told of since the last look."""
         plan = self._plan()
         lanes = plan.lanes if plan is not None else ()
-        if everything or lanes is not self._lanes:
-            self._lanes, self._seen = lanes, [None] * len(lanes)
-        for place, lane in enumerate(lanes):
-            entry = book.latest(lane.id)
-            if entry is None or entry is self._seen[place]:
-                continue
-            copied = copied_of(entry, lane)
-            if copied is not None:
+        known_lanes, known_book, mark = self._seen
+        self._seen = (lanes, book, self._ledger.mark)
+        if lanes is not known_lanes:
+            self._lanes = {lane.id.key: lane for lane in lanes}
+        if everything or lanes is not known_lanes or book is not known_book:
+            moved: Iterable[Lane | None] = lanes
+        else:
+            keys = dict.fromkeys(key.rpartition("/")[0] for key in self._ledger.touched_since(mark))
+            moved = [self._lanes.get(key) for key in keys]
+        for lane in moved:
+            copied = copied_of(book.latest(lane.id), lane) if lane is not None else None
+            if lane is not None and copied is not None:
                 yield lane.id, copied
-            self._seen[place] = entry
 
     async def apply(self, actions: Sequence[SyncAction]) -> Sequence[str]:
-        self._lanes = ()  # what cannot be written now is due again at the next look
+        self._seen = (None, None, 0)  # what cannot be written now is due again at the next look
         for action in actions:
             if isinstance(action, MakeSyncsTopic):
                 await asyncio.to_thread(self._make, action)

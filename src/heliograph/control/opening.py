@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from heliograph.control.home_ledger import distrust
+from heliograph.control.home_ledger import trusted_ledger
 from heliograph.control.planner import FlowPlan, FlowPlanner, Unmade
 from heliograph.control.starting import RESET, Ends, Starting, Wish
 from heliograph.errors import HeliographError, LaneParked
@@ -102,15 +102,17 @@ async def open_lanes(
     book = await warm.ledger(plan.settings.target).refresh()
     wish = wish or Wish()
     plan = plan if wish.reset else _as_before(plan, book)
-    refusal = await distrust(plan.settings, warm, wish.reset)
+    trusted = await trusted_ledger(plan.settings, warm, wish.reset)
+    if not isinstance(trusted, Refused):
+        plan = replace(plan, home_ledger=trusted)
     found_out = _Findings(plan)
     for topic, unmade in plan.unmade.items():
         found_out.leave_out(topic, unmade)
-    if refusal is None:
-        await _open(plan, planner, warm, (book, held, wish), found_out)
-    else:
+    if isinstance(trusted, Refused):
         for lane in plan.lanes:
-            found_out.refuse(lane, refusal)
+            found_out.refuse(lane, trusted)
+    else:
+        await _open(plan, planner, warm, (book, held, wish), found_out)
     return found_out.opened()
 
 
@@ -128,7 +130,7 @@ async def _open(
 ) -> None:
     settings = plan.settings
     book, held, wish = known
-    starting = Starting(settings, plan.progress, plan.expiration_ms, warm)
+    starting = Starting(settings, plan.progress, plan.expiration_ms, warm, plan.home_ledger)
     ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
     rule = Rule(settings.isolation, without=settings.home)
     latest = {lane: book.latest(lane.id) for lane in plan.lanes}
@@ -239,7 +241,8 @@ async def _exact(plan: FlowPlan, warm: Warm, lane: Lane, found: New, held: bool)
         raise LaneParked("another run may still write by the old rule")
     assert found.previous is not None  # noqa: S101  the caller looked
     previous = found.previous
-    attacher = Attacher(warm.client(plan.settings.source), warm.client(plan.settings.target), plan.expiration_ms)
+    source, target = warm.client(plan.settings.source), warm.client(plan.settings.target)
+    attacher = Attacher(source, target, plan.expiration_ms, plan.home_ledger)
     start = await attacher.attach(lane, previous, previous.rule.isolation == "read_committed", now_ms())
     return replace(found, previous=replace(previous, source_next=start.source_next))
 

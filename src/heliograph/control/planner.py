@@ -67,6 +67,8 @@ class FlowPlan:
     """Those that may hold the configurations of its Connect clusters."""
     progress: Progress = field(default_factory=Progress)
     """What they hold of this flow, once it was read."""
+    home_ledger: str = ""
+    """The topic id of the source's ledger that tells what came home, once lanes are opened; empty: nothing does."""
     unmade: Mapping[str, Unmade] = field(default_factory=dict)
     """Source topics whose remote topic could not be made, grown or seen."""
     lookalikes: tuple[str, ...] = ()
@@ -283,4 +285,5 @@ def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> 
         codec=CODECS.index(settings.codec) if settings.codec else None,
         throttle=throttle,
         home=settings.home,
+        home_ledger=plan.home_ledger,
     )

@@ -98,6 +98,8 @@ class Replicator:
         self._publisher = Publisher(self._me, self.board, self.meters, self.events, self.warm)
         self._publisher.held = self.held
         self._stop = asyncio.Event()
+        self._is_caught_up = False
+        """A run that ends by itself has come to its end."""
         self._outcome = Outcome(self.watches, self.board)
         self._loads: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
@@ -203,6 +205,8 @@ class Replicator:
         carrying = asyncio.create_task(epochs.run())
         try:
             await self._until_stopped(spark, carrying, jobs)
+            if self._is_caught_up:
+                await self._close_books(epochs)
         finally:
             await self._flows.tasks.end_all()
             await epochs.stop(DRAIN_SECONDS)
@@ -228,6 +232,19 @@ class Replicator:
                     watched.discard(task)
         finally:
             stopped.cancel()
+
+    async def _close_books(self, epochs: Epochs) -> None:
+        """What tells how far records are copied, once more at the end; whoever stops the run now need not wait for it."""
+        self._stop.clear()
+        await epochs.stop(DRAIN_SECONDS)  # with its task's end a lane's last position is in the ledger
+        closing = asyncio.create_task(self._flows.close_books())
+        stopped = asyncio.create_task(self._stop.wait())
+        done, waiting = await asyncio.wait({closing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if closing in done:
+            closing.result()
 
     def close(self) -> None:
         """Let go of every connection: at the end of a run, and where only a plan was asked for."""
@@ -324,7 +341,8 @@ class Replicator:
             self.meters.tick(self.clock.monotonic())
             self._forget_lanes(conductor)
             each_second()
-            if self.options.until_caught_up and self._is_finished():
+            if self.options.until_caught_up and not self._is_caught_up and self._is_finished():
+                self._is_caught_up = True
                 self.stop()
 
     def _is_finished(self) -> bool:
@@ -341,8 +359,9 @@ class Replicator:
 
     def _weigh(self, heard: set[str]) -> None:
         """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
-        for key in (heard | self._busy) & self.board.lanes.keys():
-            size = self.board.lanes[key].totals.bytes
+        for key in heard | self._busy:
+            view = self.board.lanes.get(key)
+            size = view.totals.bytes if view is not None else self._carried.get(key, 0)
             carried = size - self._carried.get(key, 0)
             if not carried and key not in self._busy:
                 continue
@@ -365,9 +384,8 @@ class Replicator:
 
     def _look_where_parked(self) -> None:
         """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
-        parked = [key for key, view in self.board.lanes.items() if view.row["state"] == "parked"]
         for watch in self.watches:
-            if any(key.startswith(f"{watch.name}/") for key in parked):
+            if any(key.startswith(f"{watch.name}/") for key in self.board.parked):
                 watch.look_soon()
 
     async def _publish(self) -> None:

@@ -87,14 +87,16 @@ class Ends:
 class Starting:
     """The beginnings of one flow's lanes."""
 
-    def __init__(self, settings: FlowSettings, progress: Progress, expiration_ms: int, warm: Warm) -> None:
+    def __init__(
+        self, settings: FlowSettings, progress: Progress, expiration_ms: int, warm: Warm, home_ledger: str
+    ) -> None:
         self._settings = settings
         self._progress = progress
         self._source = warm.client(settings.source)
         target = warm.client(settings.target)
-        home = warm.home(settings.source, settings.home) if settings.home else None
+        home = warm.home(settings.source, settings.home, home_ledger) if settings.home else None
         self._tails = TailReader(self._source, target, home)
-        self._attacher = Attacher(self._source, target, expiration_ms)
+        self._attacher = Attacher(self._source, target, expiration_ms, home_ledger)
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     def stored(self, lane: Lane) -> int | None:

@@ -50,8 +50,7 @@ def _text(view: LaneView, held: Record) -> str:
     """A lane that stands still is not written out again."""
     if held:
         return _json({**row_of(view), **held})
-    if not view.text:
-        view.text = _json(row_of(view))
+    view.text = view.text or _json(row_of(view))
     return view.text
 
 

@@ -6,6 +6,7 @@ broker can be killed. No node outlives this process (see `tether`). Must not kno
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -114,6 +115,8 @@ class EmbeddedCluster:
     def freeze(self, broker: int) -> None:
         """SIGSTOP: the sockets stay open and nobody answers."""
         self._processes[broker].send_signal(signal.SIGSTOP)
+        # On a busy machine its threads go on for a while after the signal was sent.
+        os.waitid(os.P_PID, self._processes[broker].pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self, broker: int) -> None:
         self._processes[broker].send_signal(signal.SIGCONT)

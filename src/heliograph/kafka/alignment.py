@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heliograph.errors import BrokerRefused, ConnectionLost, LaneParked
-from heliograph.kafka.attach import Attacher, NewerGeneration, Side
+from heliograph.kafka.attach import Attacher, NewerGeneration
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.ledger import PRODUCE_API
 from heliograph.kafka.own_topics import cut_off
 from heliograph.kafka.refusals import topic_refused
+from heliograph.kafka.sides import Side
 from heliograph.model.lanes import SEQUENCE_MASK, Lane, LedgerEntry, next_sequence
 from heliograph.replication.alignment import Aligned, CutOff, Disturbed, Fill, next_step, shows_filler
 from heliograph.replication.attach import Remembered
@@ -80,9 +81,7 @@ class Aligner:
             raise topic_refused(error.code, what, "DELETE", topic, alias) from error
 
     async def _side(self) -> Side:
-        lane = self._lane
-        side, _ = await self._attacher.side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
-        return side
+        return await self._attacher.side(self._lane)
 
     async def _next(self, side: Side, entry: LedgerEntry) -> int:
         """The number of the next record, by the leader's memory, else by the log."""

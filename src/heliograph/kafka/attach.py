@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from heliograph.errors import BrokerRefused, LaneParked
-from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader, ProducerState
+from heliograph.errors import LaneParked
+from heliograph.kafka.client import ClusterClient, Leader, ProducerState
 from heliograph.kafka.coalesce import Coalescer
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import Start
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.ranges import Judge, Log, Seen, fetch_once, read_range
 from heliograph.kafka.refusals import topic_refused
+from heliograph.kafka.sides import Side, Sides
 from heliograph.kafka.walked import Position, comparable, countable, is_ours, moved, offset_of, place_of
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.alignment import differs_at
@@ -41,8 +42,6 @@ from heliograph.replication.attach import (
 from heliograph.wire.rebuild import record_at
 from heliograph.wire.record_batch import BatchHeader, walk
 
-_MISSING_TOPIC = {3, 100}
-
 
 class NotCountable(LaneParked):
     """The target has more of ours than the entry says, and this source may not be counted (P8.1)."""
@@ -54,14 +53,6 @@ class PositionLost(LaneParked):
     def __init__(self, reason: str, begins: int) -> None:
         super().__init__(reason)
         self.begins = begins
-
-
-class TopicReplaced(LaneParked):
-    """A topic of the lane is another than the plan knows: only the driver can make a new plan."""
-
-    def __init__(self, reason: str, on_source: bool) -> None:
-        super().__init__(reason)
-        self.on_source = on_source
 
 
 class LostOnTarget(LaneParked):
@@ -76,33 +67,22 @@ class NewerGeneration(LaneParked):
     """The target knows a later epoch than our entry: the ledger must be read again."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """One end of a lane: its leader and the span of its log."""
-
-    log: Log
-    log_start: int
-    end: int
-
-
 class Attacher:
     """Attaches lanes of one source and target cluster; many at a time share their questions."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int) -> None:
+    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int, home_ledger: str = "") -> None:
+        """`home_ledger` is the topic id of the source's ledger, which tells what came home; empty: whichever is there."""
         self._source = source
+        self._home_ledger = home_ledger
         self._homes: dict[str, Judge] = {}
         self._target = target
         self._expiration_ms = expiration_ms
-        self._views = {client: Coalescer(client.metadata) for client in (source, target)}
-        self._offsets: dict[tuple[ClusterClient, int, int], Coalescer[tuple[str, int], int]] = {}
+        self._sources, self._targets = Sides(source, on_source=True), Sides(target, on_source=False)
         self._producers: dict[int, Coalescer[tuple[str, int], object]] = {}
 
     async def attach(self, lane: Lane, entry: LedgerEntry, read_committed: bool, now_ms: int) -> Start:
         """Where the lane goes on, proven; raises LaneParked, NewerGeneration, BrokerRefused or ConnectionLost."""
-        (target, leader), (source, source_leader) = await asyncio.gather(
-            self.side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition),
-            self.side(self._source, lane.id.topic, lane.source_topic_id, lane.id.partition),
-        )
+        (target, leader), (source, source_leader) = await self._sides(lane)
         remembered = await self.remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
         found = await self._next(target, tail, entry)
@@ -150,7 +130,7 @@ class Attacher:
 
     async def foreign(self, lane: Lane, entry: LedgerEntry) -> BatchHeader | None:
         """The first batch after the entry's position that this flow did not write, in any of its generations."""
-        target, _ = await self.side(self._target, lane.remote_topic, lane.target_topic_id, lane.id.partition)
+        target = await self.side(lane)
         begin = max(target.log_start, entry.target_next)
         async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
             if seen.header.producer_id != entry.identity.producer_id:
@@ -159,34 +139,18 @@ class Attacher:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    async def side(self, client: ClusterClient, topic: str, topic_id: str, partition: int) -> tuple[Side, Leader]:
-        view = await self._views[client].get(topic)
-        where = f"cluster {client.cluster.alias}, {topic}-{partition}"
-        if view is None or view.error in _MISSING_TOPIC:
-            raise LaneParked(f"{where}: the topic does not exist")
-        if view.error:
-            needs = "READ" if client is self._source else "READ and WRITE"
-            raise topic_refused(view.error, where, needs, topic, client.cluster.alias)
-        if view.topic_id != topic_id:
-            raise TopicReplaced(f"{where}: the topic was deleted and created again", client is self._source)
-        leader = view.leaders.get(partition)
-        if leader is None:
-            raise LaneParked(f"{where}: the partition does not exist")
-        if leader.node < 0:
-            raise BrokerRefused(5, where)
-        name = (topic, partition)
-        start, end = await asyncio.gather(
-            self._offset(client, leader.node, EARLIEST, name), self._offset(client, leader.node, LATEST, name)
-        )
-        if start is None or end is None:
-            raise BrokerRefused(6, where)
-        return Side(Log(topic, topic_id, partition, leader.node, leader.epoch), start, end), leader
+    async def side(self, lane: Lane) -> Side:
+        """The lane's end on the target."""
+        side, _ = await self._targets.get((lane.remote_topic, lane.id.partition), lane.target_topic_id)
+        return side
 
-    async def _offset(self, client: ClusterClient, node: int, which: int, name: tuple[str, int]) -> int | None:
-        key = (client, node, which)
-        if key not in self._offsets:
-            self._offsets[key] = Coalescer(lambda names: client.offsets(node, names, which))
-        return await self._offsets[key].get(name)
+    async def _sides(self, lane: Lane) -> tuple[tuple[Side, Leader], tuple[Side, Leader]]:
+        there, here = (lane.remote_topic, lane.id.partition), (lane.id.topic, lane.id.partition)
+        on_target, on_source = await asyncio.gather(self._targets.ask(there), self._sources.ask(here))
+        return (
+            self._targets.judge(on_target, there, lane.target_topic_id),
+            self._sources.judge(on_source, here, lane.source_topic_id),
+        )
 
     async def remembered(self, log: Log, entry: LedgerEntry) -> Remembered | None:
         if log.node not in self._producers:
@@ -227,7 +191,7 @@ class Attacher:
 
     def _home(self, flow: str) -> Judge | None:
         if flow and flow not in self._homes:
-            self._homes[flow] = Home(Ledger(self._source), flow)
+            self._homes[flow] = Home(Ledger(self._source), flow, self._home_ledger)
         return self._homes.get(flow)
 
     def _read(self, source: Side, first: int, after: int, rule: Position) -> AsyncIterator[Seen]:

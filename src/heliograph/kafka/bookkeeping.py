@@ -36,8 +36,6 @@ class Bookkeeper:
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
         self._written: dict[str, LedgerEntry] = {}
-        self._seen: dict[LaneRun, int] = {}
-        """The moves of each lane whose position is in the ledger."""
         self._buried: set[EntryKey] = set()
         self._failing: dict[str, float] = {}
         self._told: set[str] = set()
@@ -80,22 +78,27 @@ class Bookkeeper:
 
     async def _write(self, target: str, ledger: Ledger) -> None:
         """The positions that moved since they were last written."""
-        now = now_ms()
-        stirred = {life.run: life.run.moves for life in self._lives(target) if self._has_moved(life.run)}
-        found = [(run, entry) for run in stirred if (entry := run.entry(now)) is not None]
-        moved = [entry for run, entry in found if not (self._is_known(entry) or self._is_there(ledger, run, entry))]
-        if moved:
-            records: list[tuple[EntryKey, bytes | None]] = [
-                (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in moved
-            ]
-            outlived = [key for entry in moved for key in self._outlived(ledger, entry)]
-            await ledger.write([*records, *((key, None) for key in outlived)], now)
-            self._buried.update(outlived)
-        self._written.update((entry.lane.key, entry) for entry in moved)
-        self._seen.update(stirred)
+        stirred = [run for run in self._slot.unwritten if self._slot.plan.flows[run.lane.id.flow].target == target]
+        self._slot.unwritten.difference_update(stirred)
+        try:
+            await self._write_down(stirred, ledger)
+        except BaseException:
+            self._slot.unwritten.update(stirred)
+            raise
 
-    def _has_moved(self, run: LaneRun) -> bool:
-        return self._seen.get(run) != run.moves
+    async def _write_down(self, runs: list[LaneRun], ledger: Ledger) -> None:
+        now = now_ms()
+        found = [(run, entry) for run in runs if (entry := run.entry(now)) is not None]
+        moved = [entry for run, entry in found if not (self._is_known(entry) or self._is_there(ledger, run, entry))]
+        if not moved:
+            return
+        records: list[tuple[EntryKey, bytes | None]] = [
+            (EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in moved
+        ]
+        outlived = [key for entry in moved for key in self._outlived(ledger, entry)]
+        await ledger.write([*records, *((key, None) for key in outlived)], now)
+        self._buried.update(outlived)
+        self._written.update((entry.lane.key, entry) for entry in moved)
 
     def _is_known(self, entry: LedgerEntry) -> bool:
         """This slot wrote it."""

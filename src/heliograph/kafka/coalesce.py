@@ -22,6 +22,10 @@ class Coalescer(Generic[K, V]):
 
     async def get(self, key: K) -> V | None:
         """The answer for a key, None if the answer leaves it out; raises what asking raised."""
+        return await self.soon(key)
+
+    def soon(self, key: K) -> asyncio.Future[V | None]:
+        """The same, to be awaited together with others, without a task for each."""
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -29,7 +33,7 @@ class Coalescer(Generic[K, V]):
                 task = asyncio.create_task(self._round())
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(waiting)
+        return asyncio.shield(waiting)
 
     async def _round(self) -> None:
         await asyncio.sleep(_GATHER_SECONDS)

@@ -3,7 +3,8 @@
 Where two flows keep names, what one of them wrote lies among what applications wrote, and only the producer id in its header
 tells it apart. That flow's ledger, on this flow's source, names every id under which it writes, and names it *before* the first
 append under it (kafka/claims.py). So whoever meets an id that is not known reads the ledger on to its end, and then knows for
-good whose it is. While the ledger cannot be read, nothing is decided.
+good whose it is. While the ledger cannot be read, or is another one than the flow began with, nothing is decided: one that
+was made anew knows nothing of what was written before.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ _MOST_OTHERS = 200_000
 class Home:
     """The producer ids of one flow, as its ledger names them; what was found out once stays true."""
 
-    def __init__(self, ledger: Ledger, flow: str) -> None:
+    def __init__(self, ledger: Ledger, flow: str, trusted: str = "") -> None:
+        """`trusted` is the topic id of the ledger that is believed; empty: whichever is there."""
         self._ledger = ledger
         self._flow = flow
+        self._trusted = trusted
         self._theirs: set[int] = set()
         self._others: set[int] = {_NO_PRODUCER}
 
@@ -37,7 +40,7 @@ class Home:
         if not unknown:
             return
         try:
-            book = await self._ledger.refresh()
+            book = await (self._ledger.refresh_of(self._trusted) if self._trusted else self._ledger.refresh())
         except BrokerRefused as error:
             raise self._not_known(f"{error.what}: {describe(error.code)}") from error
         except HeliographError as error:

@@ -109,6 +109,9 @@ class Refusal:
 class LaneRun:
     """Fields are public to the slot's own parts; nobody outside a task sees this object."""
 
+    told: tuple[set[LaneRun], ...] = ()
+    """Who wants to know that there may be news of this lane."""
+
     def __init__(self, lane: Lane, window: int, expiration_ms: int, until: int | None) -> None:
         self.lane = lane
         self.until = until
@@ -133,7 +136,7 @@ class LaneRun:
         self.idle = asyncio.Event()
         self.idle.set()
         self.source_end = self.high_watermark = -1
-        self.log_start = self.moves = 0
+        self.log_start = 0
         self.record_path_once: set[int] = set()
         """Source offsets of batches that the target refused as they were."""
         self.refused = Refusal()
@@ -153,8 +156,9 @@ class LaneRun:
     # -- life -------------------------------------------------------------------------------------------------------
 
     def stir(self) -> None:
-        """Something may have changed that reports or the ledger tell. Who remembers the number of moves need not look again."""
-        self.moves += 1
+        """Something may have changed that reports or the ledger tell."""
+        for one in self.told:
+            one.add(self)
 
     def begin(self, start: Start, now_ms: int) -> None:
         """Attach succeeded: follow from here."""

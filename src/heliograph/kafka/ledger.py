@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 
 from heliograph.errors import AccessRefused, BrokerRefused, ConnectionLost
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Leader
@@ -122,6 +123,11 @@ class Ledger:
         self.book = LedgerBook()
         self._writer = TopicWriter(client, LEDGER_TOPIC)
         self._positions: dict[int, int] = {}
+        self._read_id = ""
+        """The topic that the book was read from; whoever appends may have met another one since."""
+        self._touched: dict[str, int] = {}
+        self.mark = 0
+        """How many records were read."""
         self._lock = asyncio.Lock()
         self._next: asyncio.Task[LedgerBook] | None = None
         """The reading that begins when the one under way has ended."""
@@ -139,6 +145,15 @@ class Ledger:
             self._next = asyncio.create_task(self._read_on())
             self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
+
+    async def refresh_of(self, topic_id: str) -> LedgerBook:
+        """As `refresh`; ConnectionLost where the ledger is not the topic of this id, before the reading or after it."""
+        book = await self.refresh()
+        view = (await self.client.metadata([LEDGER_TOPIC]))[LEDGER_TOPIC]
+        if (self._read_id, view.topic_id) != (topic_id, topic_id):
+            alias = self.client.cluster.alias
+            raise ConnectionLost(f"topic {LEDGER_TOPIC} on {alias} is not the one that this flow began with")
+        return book
 
     async def refresh_if_there(self) -> LedgerBook:
         """As `refresh`; an empty book where there is no ledger, because nothing was ever copied."""
@@ -160,11 +175,11 @@ class Ledger:
             return await self._refresh()
 
     async def _refresh(self) -> LedgerBook:
-        known = self._writer.topic_id
         await self._writer.learn()
-        if known and known != self._writer.topic_id:
+        if self._read_id != self._writer.topic_id:
             self.book = LedgerBook()
             self._positions.clear()
+            self._read_id = self._writer.topic_id
         by_node: dict[int, list[int]] = {}
         for partition, leader in self._writer.leaders.items():
             by_node.setdefault(leader.node, []).append(partition)
@@ -183,13 +198,23 @@ class Ledger:
 
     async def _read(self, node: int, partition: int, start: int, end: int) -> None:
         begin = max(start, self._positions.get(partition, 0))
-        log = Log(LEDGER_TOPIC, self._writer.topic_id, partition, node)
+        log = Log(LEDGER_TOPIC, self._read_id, partition, node)
         async for seen in read_range(self.client, log, begin, end, committed=True):
             if seen.dropped is None:
                 for record in read_records(seen.data, seen.header):
                     if record.offset >= begin and record.key is not None:
-                        self.book.apply(record.key.decode(), record.value, record.offset)
+                        self._apply(record.key.decode(), record.value, record.offset)
             self._positions[partition] = seen.header.next_offset
+
+    def _apply(self, key: str, value: bytes | None, offset: int) -> None:
+        self.book.apply(key, value, offset)
+        self.mark += 1
+        self._touched.pop(key, None)  # the latest last
+        self._touched[key] = self.mark
+
+    def touched_since(self, mark: int) -> list[str]:
+        """The keys of records that were read since `mark` was this, the latest first."""
+        return list(takewhile(lambda key: self._touched[key] > mark, reversed(self._touched)))
 
     async def write(self, records: Iterable[tuple[LedgerKey, bytes | None]], now_ms: int) -> None:
         """Append records; returns when all of them are acknowledged."""

@@ -22,11 +22,12 @@ from heliograph.errors import (
     LaneParked,
 )
 from heliograph.kafka.alignment import Aligner, NotAligned
-from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost, TopicReplaced
+from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.lane import LaneRun, Start
 from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.kafka.remedies import Remedies
+from heliograph.kafka.sides import TopicReplaced
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import Guard, Identity, Lane, LaneState, LedgerEntry
 from heliograph.replication.generations import EntryKey, encode_entry

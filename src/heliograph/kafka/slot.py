@@ -58,6 +58,8 @@ class FlowRules:
     """Bytes per second that a slot begins with, by limit; the driver's word changes them."""
     home: str = ""
     """The flow in the other direction, where both keep names: what it wrote is not copied back. Empty: none."""
+    home_ledger: str = ""
+    """The topic id of the ledger that tells what that flow wrote."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Warm:
     def __init__(self) -> None:
         self._clients: dict[Cluster, ClusterClient] = {}
         self._ledgers: dict[Cluster, Ledger] = {}
-        self._homes: dict[tuple[Cluster, str], Home] = {}
+        self._homes: dict[tuple[Cluster, str, str], Home] = {}
 
     def client(self, cluster: Cluster) -> ClusterClient:
         if cluster not in self._clients:
@@ -106,11 +108,12 @@ class Warm:
             self._ledgers[cluster] = Ledger(self.client(cluster))
         return self._ledgers[cluster]
 
-    def home(self, cluster: Cluster, flow: str) -> Home:
-        """Which producers on a cluster are a flow's that writes there."""
-        if (cluster, flow) not in self._homes:
-            self._homes[cluster, flow] = Home(self.ledger(cluster), flow)
-        return self._homes[cluster, flow]
+    def home(self, cluster: Cluster, flow: str, trusted: str) -> Home:
+        """Which producers on a cluster are a flow's that writes there, by the ledger of this topic id."""
+        key = (cluster, flow, trusted)
+        if key not in self._homes:
+            self._homes[key] = Home(self.ledger(cluster), flow, trusted)
+        return self._homes[key]
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -133,6 +136,10 @@ class Slot:
         self.ended: list[str] = []
         """Lanes that ended, until the task has told the driver."""
         self.ending = asyncio.Event()
+        self.news: set[LaneRun] = set()
+        """Lanes of which there may be something to report."""
+        self.unwritten: set[LaneRun] = set()
+        """Lanes whose position the ledger may not have."""
         self.began: list[str] = []
         """Lanes that are read now, likewise."""
         self.meters = {flow: FlowMeter() for flow in plan.flows}
@@ -146,6 +153,7 @@ class Slot:
         for lane in plan.lanes:
             rules = plan.flows[lane.id.flow]
             run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
+            run.told = (self.news, self.unwritten)
             run.meter = self.meters[lane.id.flow]
             self.lives[lane.id.key] = LaneLife(self, run, rules)
 
@@ -243,7 +251,7 @@ class Slot:
         if rules.flow not in self._attachers:
             source = self.warm.client(self.plan.clusters[rules.source])
             target = self.warm.client(self.plan.clusters[rules.target])
-            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms)
+            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms, rules.home_ledger)
         return self._attachers[rules.flow]
 
     def reader(self, rules: FlowRules, node: int) -> SourceReader:
@@ -251,9 +259,10 @@ class Slot:
         key = (rules.flow, node)
         if key not in self._readers:
             settings = self.plan.settings
-            home = self.warm.home(self.plan.clusters[rules.source], rules.home) if rules.home else None
+            source = self.plan.clusters[rules.source]
+            home = self.warm.home(source, rules.home, rules.home_ledger) if rules.home else None
             cutter = Cutter(rules.read_committed, settings.merge_below, settings.merge_target, rules.codec, home)
-            client = self.warm.client(self.plan.clusters[rules.source])
+            client = self.warm.client(source)
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
             self._readers[key].throttle = self.throttle
             self._readers[key].meter = self.meters[rules.flow]
@@ -314,7 +323,8 @@ async def name_open_transactions(slot: Slot) -> None:
     held: dict[tuple[str, int], list[LaneRun]] = {}
     for life in slot.lives.values():
         run = life.run
-        if run.state is not LaneState.FOLLOWING or run.start is None:
+        at_rest = run.high_watermark <= run.source_end and not run.reason
+        if at_rest or run.state is not LaneState.FOLLOWING or run.start is None:
             continue
         if run.high_watermark > run.source_end >= 0 and run.position() >= run.source_end:
             held.setdefault((slot.plan.flows[run.lane.id.flow].source, run.start.source_node), []).append(run)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
+from heliograph.control.home_ledger import noted_ledger
 from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.starting import live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
@@ -166,7 +167,9 @@ class HandingBack:
     ) -> dict[Lane, Start]:
         """The lanes attached: what the target really has of each; SetupError if one of them cannot be told."""
         source, target = (self._warm.client(end) for end in (self._settings.source, self._settings.target))
-        attacher = Attacher(source, target, plan.expiration_ms)
+        book, name = self._warm.ledger(self._settings.target).book, self._settings.flow.name
+        trusted = noted_ledger(book, name, self._settings.home)
+        attacher = Attacher(source, target, plan.expiration_ms, trusted)
         found: dict[Lane, Start] = {}
         faults = []
         for lane, entry in known.items():

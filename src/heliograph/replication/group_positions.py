@@ -72,6 +72,8 @@ def pair_without_reading(lane: Lane, offset: int, entry: LedgerEntry | None) -> 
         return NoPair("both directions keep the same names, so records lie in another order on each side")
     if offset == entry.source_next:
         return Pair(offset, entry.target_next)
+    if offset > entry.source_next == entry.source_start:
+        return Pair(entry.source_next, entry.target_next, offset - entry.source_next)  # it has only just begun
     return None
 
 

@@ -27,6 +27,7 @@ from heliograph.spark.line import Line
 _BACKLOG = 1024
 _MOST_CONNECTIONS = 2000
 _KEEP_ALIVE_SECONDS = 15
+_AGAIN_SECONDS = 5.0
 
 
 class _Uvicorn(uvicorn.Server):
@@ -49,17 +50,27 @@ async def _serve(order: dict[str, Any]) -> None:
     line.send({"kind": "hello", "token": order["token"]})
     scene = Scene()
     scene.connect(line)
-    doors, refused = _open(settings)
-    scene.listens_on = [url for _, _, url in doors]
-    line.send({"kind": "listening", "urls": scene.listens_on, "refused": refused})
-    servers = [_Uvicorn(_config(scene, settings, listener)) for listener, _, _ in doors]
-    serving = [
-        asyncio.create_task(server.serve(sockets=[door[1]])) for server, door in zip(servers, doors, strict=True)
-    ]
+    serving = [asyncio.create_task(_keep_door(line, scene, settings, listener)) for listener in settings.listeners]
     await _listen(line, scene)
     for task in serving:
         task.cancel()
     await asyncio.gather(*serving, return_exceptions=True)
+
+
+async def _keep_door(line: Line, scene: Scene, settings: ServerSettings, listener: Listener) -> None:
+    """A port that is taken may be free later."""
+    while True:
+        try:
+            door = _open(listener)
+            break
+        except OSError as error:
+            reason = f"listeners = {listener.url}: {error.strerror or error}"
+            line.send({"kind": "listening", "urls": scene.listens_on, "refused": reason})
+            await asyncio.sleep(_AGAIN_SECONDS)
+    port = door.getsockname()[1]
+    scene.listens_on.append(Listener(listener.scheme, listener.host or socket.gethostname(), port).url)
+    line.send({"kind": "listening", "urls": scene.listens_on, "refused": ""})
+    await _Uvicorn(_config(scene, settings, listener)).serve(sockets=[door])
 
 
 async def _listen(line: Line, scene: Scene) -> None:
@@ -77,24 +88,16 @@ def _settings(fields: dict[str, Any]) -> ServerSettings:
     return ServerSettings(**{**fields, "listeners": listeners})
 
 
-def _open(settings: ServerSettings) -> tuple[list[tuple[Listener, socket.socket, str]], list[str]]:
-    """Sockets of all listeners that could be bound, and a sentence for each that could not."""
-    doors: list[tuple[Listener, socket.socket, str]] = []
-    refused: list[str] = []
-    for listener in settings.listeners:
-        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-        door = socket.socket(family, socket.SOCK_STREAM)
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind((listener.host, listener.port))
-            door.listen(_BACKLOG)
-        except OSError as error:
-            door.close()
-            refused.append(f"listeners = {listener.url}: {error.strerror or error}")
-            continue
-        port = door.getsockname()[1]
-        doors.append((listener, door, Listener(listener.scheme, listener.host or socket.gethostname(), port).url))
-    return doors, refused
+def _open(listener: Listener) -> socket.socket:
+    door = socket.socket(socket.AF_INET6 if ":" in listener.host else socket.AF_INET, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((listener.host, listener.port))
+        door.listen(_BACKLOG)
+    except OSError:
+        door.close()
+        raise
+    return door
 
 
 def _config(scene: Scene, settings: ServerSettings, listener: Listener) -> uvicorn.Config:

@@ -21,7 +21,7 @@ from heliograph.errors import HeliographError
 from heliograph.kafka.life import LaneLife
 from heliograph.kafka.slot import Slot, SlotPlan, Warm
 from heliograph.model.events import Event
-from heliograph.model.lanes import LedgerEntry
+from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.generations import decode_entry, encode_entry
 from heliograph.spark import line as words
 from heliograph.spark.gauges import PatientSelector, SlotGauges
@@ -31,6 +31,9 @@ _REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LOOK_AT_ALL = 10
 """Every so many reports all lanes are looked at, for what becomes due by time alone."""
+_SETTLES_MS = 5000
+_RELEASED_AT_ONCE = 500
+"""Lanes in a message: their successor begins with the first ones while the others are still written out."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,6 @@ class Task:
         self._shown: dict[str, object] = {}
         """What was last reported of each lane: those that stand still are left out."""
         self._gauges = SlotGauges(slept)
-        self._seen: dict[str, int] = {}
-        """The moves of each lane at the last report."""
         self._reports = 0
 
     async def run(self) -> dict[str, Any]:
@@ -189,9 +190,10 @@ class Task:
         now = time.monotonic()
         if began:
             self._line.send(words.took({key: now - slot.lives[key].followed_since for key in began}))
-        if ended:
-            unread = {key: now - slot.lives[key].left_at for key in ended}
-            self._line.send(words.released([_last_word(slot.lives[key]) for key in ended], unread))
+        for at in range(0, len(ended), _RELEASED_AT_ONCE):
+            some = ended[at : at + _RELEASED_AT_ONCE]
+            unread = {key: now - slot.lives[key].left_at for key in some}
+            self._line.send(words.released([_last_word(slot.lives[key]) for key in some], unread))
 
     def _report(self, slot: Slot) -> None:
         self._say_released(slot)
@@ -207,14 +209,13 @@ class Task:
 
     def _news(self, slot: Slot) -> Iterator[dict[str, Any]]:
         self._reports += 1
-        everything = self._reports % _LOOK_AT_ALL == 0
-        for key, life in slot.lives.items():
-            moves = life.run.moves
-            if self._seen.get(key, 0) == moves and not everything:
-                continue
-            self._seen[key] = moves
-            events, face = life.take_events(), _face(life)
-            if events or self._shown.get(key) != face:
+        stirred = [slot.lives[run.lane.id.key] for run in slot.news]
+        slot.news.clear()
+        for life in list(slot.lives.values()) if self._reports % _LOOK_AT_ALL == 0 else stirred:
+            key, events, face = life.run.lane.id.key, life.take_events(), _face(life)
+            if not events and _is_beginning(life):
+                slot.news.add(life.run)
+            elif events or self._shown.get(key) != face:
                 self._shown[key] = face
                 yield _row(life) | _taken(life, events)
 
@@ -235,6 +236,13 @@ def _face(life: LaneLife) -> object:
     counted = (counts.records, counts.refused, counts.attaches, counts.foreign)
     generation = run.acked.generation if run.acked is not None else -1
     return (run.state, run.reason, generation, life.guard, life.finished, *moved, *counted)
+
+
+def _is_beginning(life: LaneLife) -> bool:
+    """It has just got its turn and knows less than the task before: whatever comes of it is the news."""
+    run = life.run
+    attaches = run.state is LaneState.ATTACHING and not run.reason and run.start is None
+    return attaches and life.now_ms() - run.since_ms < _SETTLES_MS
 
 
 def _taken(life: LaneLife, events: list[Event]) -> dict[str, Any]:
@@ -268,5 +276,5 @@ def _row(life: LaneLife) -> dict[str, Any]:
         "waiting_since_ms": run.waiting_since(),
         "replication_latency_ms": run.times.latency.figures(),
         "record_age_ms": run.times.age.figures(),
-        "counts": asdict(run.counts),
+        "counts": dict(vars(run.counts)),
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
@@ -22,7 +24,9 @@ from tests.integration.protocol.harness import (
     carry,
     elect_uncleanly,
 )
-from tests.support.clusters import ClusterFactory
+from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.doors import AuthorizedCluster
+from tests.support.mirror import word
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
 from tests.support.writers import samples, write, write_dense, write_single_record_batches, write_transactions
 
@@ -204,63 +208,40 @@ def test_a_walk_that_retention_cut_short_does_not_stop_the_lane_for_ever(mirror:
     assert ends(mirror.target, mirror.remote)[0] == 40
 
 
-def test_a_target_that_lost_its_tail_is_written_again_from_there(new_cluster: ClusterFactory, mirror: Mirror) -> None:
-    """P2.4, case 2a: an unclean election cut the target; the same generation goes back and repeats nothing."""
-    own, opened, target = _unclean_pair(new_cluster, mirror)
-    write(own.source, own.topic, samples(30))
-    with Attempt(opened, QUICK) as attempt:
-        attempt.wait_for_records(30)
-        target.kill(2)  # this follower has 30
-        write(own.source, own.topic, samples(40, seed=2))
-        attempt.wait_for_records(70)
-        attempt.stop()
-    _elect_uncleanly(target, own, 30)
-    own.policies = {"on.target.loss": "fail"}
-    with Attempt(own.open(), QUICK) as attempt:
-        attempt.wait_parked("lost the last 40 records")
-    own.policies = {}
-    last = carry(own.open(), {own.lane_key: 70})
-    assert "lost the last 40 records" in last.notes
-    assert ends(target.bootstrap, own.remote)[0] == 70, "what the target lost is copied again"
-    own.assert_identical(70)
+@dataclass(frozen=True)
+class Cut:
+    """A target of which an unclean election took the end of one flow's topic and all of another's."""
+
+    tail: Mirror
+    whole: Mirror
 
 
-def test_a_target_that_lost_everything_is_copied_again_from_the_start(
-    new_cluster: ClusterFactory, mirror: Mirror
-) -> None:
-    """P3.5, P9, case 2b: the new leader is empty. Going on with the next record would leave the first 30 missing."""
-    own, opened, target = _unclean_pair(new_cluster, mirror)
-    target.kill(2)  # this follower has nothing
-    write(own.source, own.topic, samples(30))
-    with Attempt(opened, QUICK) as attempt:
-        attempt.wait_for_records(30)
-        attempt.stop()
-    _elect_uncleanly(target, own, 0)
-    write(own.source, own.topic, samples(10, seed=2))
-    own.policies = {"on.target.loss": "fail"}
-    with Attempt(own.open(), QUICK) as attempt:
-        attempt.wait_parked("on.target.loss = fail")
-        assert "ends at 0" in attempt.life.run.reason and "30 was acknowledged" in attempt.life.run.reason
-        attempt.kill()
-    assert ends(target.bootstrap, own.remote)[0] == 0
-    own.policies = {}
-    last = carry(own.open(), {own.lane_key: 40})
-    assert [event.kind for event in last.events] == [EventKind.TARGET_LOSS]
-    assert last.life.run.acked.generation == 1
-    own.assert_identical(40)
+@pytest.fixture(scope="module")
+def cut(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cut]:
+    """One election for both: three starts of brokers, and two more to elect."""
+    with AuthorizedCluster("T", tmp_path_factory.mktemp("cut"), brokers=2, config=UNCLEAN) as target:
+        tail, whole = (Mirror(two_clusters.a.bootstrap, target.bootstrap, word()) for _ in range(2))
+        opened = {own.topic: _opened_on_both_brokers(own) for own in (tail, whole)}
+        write(tail.source, tail.topic, samples(30))
+        with Attempt(opened[tail.topic], QUICK) as attempt:
+            attempt.wait_for_records(30)
+            target.kill(2)  # this follower has 30 of the one, nothing of the other
+            write(tail.source, tail.topic, samples(40, seed=2))
+            attempt.wait_for_records(70)
+            attempt.stop()
+        write(whole.source, whole.topic, samples(30))
+        with Attempt(opened[whole.topic], QUICK) as attempt:
+            attempt.wait_for_records(30)
+            attempt.stop()
+        elect_uncleanly(target, lambda: (_end(target, tail), _end(target, whole)) == (30, 0))
+        yield Cut(tail, whole)
 
 
-def _unclean_pair(new_cluster: ClusterFactory, mirror: Mirror) -> tuple[Mirror, Opened, EmbeddedCluster]:
-    target = new_cluster("T", brokers=3, config=UNCLEAN)
-    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
+def _opened_on_both_brokers(own: Mirror) -> Opened:
     own.make_topic()
-    client = admin(target.bootstrap)
-    client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2, 3]], config={})])[own.remote].result(30)
-    return own, own.open(), target
-
-
-def _elect_uncleanly(target: EmbeddedCluster, own: Mirror, end: int) -> None:
-    elect_uncleanly(target, lambda: _end(target, own) == end)
+    client = admin(own.target)
+    client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
+    return own.open()
 
 
 def _end(target: EmbeddedCluster, own: Mirror) -> int | None:
@@ -269,3 +250,33 @@ def _end(target: EmbeddedCluster, own: Mirror) -> int | None:
         return ends(target.bootstrap, own.remote, within=3.0).get(0)
     except (TimeoutError, KafkaException):
         return None
+
+
+def test_a_target_that_lost_its_tail_is_written_again_from_there(cut: Cut) -> None:
+    """P2.4, case 2a: an unclean election cut the target; the same generation goes back and repeats nothing."""
+    own = cut.tail
+    own.policies = {"on.target.loss": "fail"}
+    with Attempt(own.open(), QUICK) as attempt:
+        attempt.wait_parked("lost the last 40 records")
+    own.policies = {}
+    last = carry(own.open(), {own.lane_key: 70})
+    assert "lost the last 40 records" in last.notes
+    assert ends(own.target, own.remote)[0] == 70, "what the target lost is copied again"
+    own.assert_identical(70)
+
+
+def test_a_target_that_lost_everything_is_copied_again_from_the_start(cut: Cut) -> None:
+    """P3.5, P9, case 2b: the new leader is empty. Going on with the next record would leave the first 30 missing."""
+    own = cut.whole
+    write(own.source, own.topic, samples(10, seed=2))
+    own.policies = {"on.target.loss": "fail"}
+    with Attempt(own.open(), QUICK) as attempt:
+        attempt.wait_parked("on.target.loss = fail")
+        assert "ends at 0" in attempt.life.run.reason and "30 was acknowledged" in attempt.life.run.reason
+        attempt.kill()
+    assert ends(own.target, own.remote)[0] == 0
+    own.policies = {}
+    last = carry(own.open(), {own.lane_key: 40})
+    assert [event.kind for event in last.events] == [EventKind.TARGET_LOSS]
+    assert last.life.run.acked.generation == 1
+    own.assert_identical(40)

@@ -132,10 +132,10 @@ class under_load:  # noqa: N801  reads as a sentence where it is used
 
 def test_a_source_cut_back_and_grown_again_by_an_unclean_election(new_cluster: ClusterFactory, mirror: Mirror) -> None:
     """P10.2, case 15a: records 30 to 69 were copied and are gone, others stand in their place. First fail, then restart."""
-    source = new_cluster("S", brokers=3, config=UNCLEAN)
+    source = new_cluster("S", brokers=2, config=UNCLEAN)
     own = Mirror(source.bootstrap, mirror.target, mirror.topic)
     client = admin(source.bootstrap)
-    client.create_topics([NewTopic(own.topic, 1, replica_assignment=[[1, 2, 3]], config={})])[own.topic].result(30)
+    client.create_topics([NewTopic(own.topic, 1, replica_assignment=[[1, 2]], config={})])[own.topic].result(30)
     kept, lost, other = list(samples(30)), list(samples(40, seed=2)), list(samples(60, seed=3))
     write(source.bootstrap, own.topic, kept)
     opened = own.open()

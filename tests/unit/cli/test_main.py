@@ -89,7 +89,7 @@ def test_every_command_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> Non
     """And every module that has a parser is a command."""
     folder = Path(main.__file__).parent
     modules = {path.stem for path in folder.glob("*.py") if "\ndef add_parser(" in path.read_text(encoding="utf-8")}
-    assert {name.replace("_", "-") for name in modules} == set(main.COMMANDS)
+    assert modules == {main.module_of(command).__name__.rpartition(".")[2] for command in main.COMMANDS}
     with pytest.raises(SystemExit):
         main.main(["--help"])
     shown = capsys.readouterr().out

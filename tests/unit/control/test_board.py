@@ -146,6 +146,16 @@ def test_only_lanes_that_were_reported_since_are_heard_of() -> None:
     assert board.take_heard() == {LANE}
 
 
+def test_parked_lanes_are_known_until_they_go_on_or_are_gone() -> None:
+    board = Board()
+    take(board, "one", 1, state="parked")
+    take(board, "one", 1, lane=OTHER, state="parked")
+    assert board.parked == {LANE, OTHER}
+    take(board, "one", 2)
+    board.forget_lane(OTHER)
+    assert board.parked == set()
+
+
 def test_what_a_new_task_does_not_know_yet_is_what_was_known_before() -> None:
     """Else the lag would fall to nothing and rise again at every hand-over."""
     board = Board()

@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.config.load import load
 from heliograph.control.clock import Clock
-from heliograph.control.flow_jobs import Ground, lasting_jobs, repeated_jobs
+from heliograph.control.flow_jobs import Ground, closing_jobs, lasting_jobs, repeated_jobs
 from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.slot import Warm
 
@@ -25,13 +25,14 @@ def warm() -> Iterator[Warm]:
     made.close()
 
 
-def names(warm: Warm, lines: str = "", trial: str = "") -> set[str]:
+def names(warm: Warm, lines: str = "", trial: str = "", at_end: bool = False) -> set[str]:
     loaded = load(FLOW + lines, "mm2.properties")
     settings = replace(loaded.flows[0], flow=replace(loaded.flows[0].flow, trial=trial))
     planner = FlowPlanner(settings, loaded.engine)
     ground = Ground(settings, lambda: None, planner, warm, Clock(), lambda: None, lambda _: None, lambda _: None)
     try:
-        return {job.name for job in (*repeated_jobs(ground), *lasting_jobs(ground))}
+        jobs = closing_jobs(ground) if at_end else [*repeated_jobs(ground), *lasting_jobs(ground)]
+        return {job.name for job in jobs}
     finally:
         planner.close()
 
@@ -61,3 +62,9 @@ def test_each_option_takes_its_job_away_or_adds_it(warm: Warm, line: str, gone: 
 
 def test_a_trial_runs_beside_a_mirror_that_does_all_but_topic_configs(warm: Warm) -> None:
     assert names(warm, "sync.group.offsets.enabled = true", "__trial.") == {"topic configs"}
+
+
+def test_what_tells_how_far_records_are_copied_is_done_at_the_end_of_a_run(warm: Warm) -> None:
+    lines = "sync.group.offsets.enabled = true\nsync.topic.deletes.enabled = true\n"
+    assert names(warm, lines, at_end=True) == {"offset syncs on A", "checkpoints", "group offsets"}
+    assert names(warm, lines, trial="__trial.", at_end=True) == set()

@@ -185,6 +185,7 @@ def test_how_a_job_stands_is_told(stage: Stage) -> None:
             "name": "painter",
             "ended_ms": 1_000_250,
             "took_ms": 250,
+            "interval_ms": 60_000,
             "actions": 1,
             "late": 0,
             "trouble": "",
@@ -210,3 +211,13 @@ def test_jobs_are_settled_when_each_had_a_turn_well_or_not(stage: Stage) -> None
         return [while_another_holds_the_flow, before, stage.runner.is_settled]
 
     assert asyncio.run(scene()) == [True, False, True]
+
+
+def test_at_the_end_a_job_has_one_turn_if_the_flow_is_still_ours() -> None:
+    stage = Stage()
+    job = Painter(stage.clock)
+    asyncio.run(stage.runner.at_end(job))
+    assert (job.looks, len(job.applied)) == (1, 1)
+    stage.may_run = False
+    asyncio.run(stage.runner.at_end(job))
+    assert (job.looks, stage.pauses) == (1, [])

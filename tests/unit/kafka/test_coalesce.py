@@ -109,3 +109,18 @@ def test_one_asker_that_gives_up_does_not_take_the_answer_from_the_others() -> N
         assert await patient == 1
 
     asyncio.run(story())
+
+
+def test_answers_can_be_awaited_together_without_a_task_for_each() -> None:
+    async def ask(keys: list[str]) -> dict[str, int]:
+        return {key: len(key) for key in keys}
+
+    async def story() -> tuple[list[int | None], int]:
+        one: Coalescer[str, int] = Coalescer(ask)
+        other: Coalescer[str, int] = Coalescer(ask)
+        asked = [together.soon(key) for key in ("a", "bb", "ccc") for together in (one, other)]
+        return await asyncio.gather(*asked), len(asyncio.all_tasks())
+
+    answers, tasks = asyncio.run(story())
+    assert answers == [1, 1, 2, 2, 3, 3]
+    assert tasks == 1, "nobody else is left"

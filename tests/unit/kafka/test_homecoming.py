@@ -20,12 +20,18 @@ class FakeLedger:
     def __init__(self, *producers: int) -> None:
         self.book = LedgerBook()
         self.asked = 0
+        self.topic_id = "1"
         self.fault: HeliographError | None = None
         self.note(*producers)
 
     def note(self, *producers: int) -> None:
         for number in producers:
             self.book.apply(str(NoteKey("B->A", PRODUCER_NOTE, str(number))), b"{}", 0)
+
+    async def refresh_of(self, topic_id: str) -> LedgerBook:
+        if topic_id != self.topic_id:
+            raise ConnectionLost("is not the one that this flow began with")
+        return await self.refresh()
 
     async def refresh(self) -> LedgerBook:
         self.asked += 1
@@ -76,6 +82,21 @@ def test_nothing_is_decided_while_the_ledger_cannot_be_read(fault: HeliographErr
         ledger.fault = None
         await home.learn([7])
         assert home.is_theirs(7)
+
+    asyncio.run(check())
+
+
+def test_by_a_ledger_that_was_made_anew_nothing_is_decided_and_what_was_known_stays_known() -> None:
+    ledger = FakeLedger(7)
+    home = Home(cast(Ledger, ledger), "B->A", "1")
+
+    async def check() -> None:
+        await home.learn([7, 8])
+        ledger.topic_id, ledger.book = "2", LedgerBook()
+        await home.learn([7, 8])
+        assert (home.is_theirs(7), home.is_theirs(8)) == (True, False)
+        with pytest.raises(ConnectionLost, match="cannot be told which records B->A wrote: is not the one"):
+            await home.learn([7, 8, 9])
 
     asyncio.run(check())
 

@@ -57,6 +57,12 @@ def test_a_group_of_an_empty_partition_stands_at_the_beginning_of_its_copy() -> 
     assert pair_without_reading(LANE, 0, empty) == Pair(0, 0)
 
 
+def test_of_a_lane_that_has_only_just_begun_the_ledger_says_how_much_is_to_come() -> None:
+    begun = replace(ENTRY, source_start=ENTRY.source_next)
+    assert pair_without_reading(LANE, 107, begun) == Pair(100, 80, behind=7)
+    assert pair_without_reading(LANE, 99, begun) is None
+
+
 def test_with_the_same_names_both_ways_no_place_of_a_group_is_exact() -> None:
     both = replace(ENTRY, rule=Rule(without="B->A"))
     for offset in (50, 100):
