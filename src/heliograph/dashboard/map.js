@@ -1,7 +1,7 @@
 // The map of clusters and flows, drawn with live rates.
 
 import { h } from "./tree.js";
-import { layout, pathOf } from "./map_layout.js";
+import { layout, pathOf, placeLabels } from "./map_layout.js";
 import { flowHash } from "./route.js";
 import { brief, count, lasting, many, sizePerSecond } from "./words.js";
 import { toneOf, isQuiet } from "./tones.js";
@@ -13,12 +13,13 @@ const MARGIN = 12;
 /** `room`: pixels that the map may take across. */
 export function map(flows, clusters, room) {
   const wide = room >= 640;
-  const box = wide ? WIDE : NARROW;
+  const ways = new Set(flows.map((flow) => flow.flow));
+  const pairs = flows.some((flow) => ways.has(`${flow.target}->${flow.source}`));
+  const box = roomFor(wide ? WIDE : NARROW, pairs);
   const names = [...new Set([...clusters.map((cluster) => cluster.alias), ...flows.flatMap((flow) => [flow.source, flow.target])])].sort();
   if (!names.length) return null;
   const place = layout(names, flows, box, wide);
-  const ways = new Set(flows.map((flow) => flow.flow));
-  const drawn = flows.map((flow) => {
+  const lines = flows.map((flow) => {
     const both = ways.has(`${flow.target}->${flow.source}`);
     const [from, to] = [place.nodes.get(flow.source), place.nodes.get(flow.target)];
     // Two lines of one pair keep as much apart as their labels need: more where they stand side by side.
@@ -26,6 +27,8 @@ export function map(flows, clusters, room) {
     const path = pathOf(from, to, box, both ? (steep ? (wide ? 40 : 30) : wide ? 28 : 24) : 0);
     return { flow, path, label: labelOf(flow, path, both ? 0.38 : 0.5, wide) };
   });
+  const labels = placeLabels(lines.map(({ label }) => label), place.nodes, box);
+  const drawn = lines.map((one, index) => ({ ...one, label: labels[index] }));
   const view = bounds(place, drawn);
   const scale = Math.min(1, room / view.width);
   return h("div", { class: "map" },
@@ -37,6 +40,9 @@ export function map(flows, clusters, room) {
       names.map((name) => node(name, place.nodes.get(name), box, flows, clusters.find((cluster) => cluster.alias === name))),
       drawn.map(({ flow, label }) => tag(flow, label))));
 }
+
+/** Where flows go both ways their labels need more room between the rows. */
+const roomFor = (box, pairs) => (pairs ? { ...box, gapY: box.gapY + 26 } : box);
 
 /** All that is drawn, labels too. */
 function bounds(place, drawn) {
@@ -61,14 +67,14 @@ function line(flow, path) {
     h("path", { d: "M-7 -4.5L1.5 0L-7 4.5Z", class: "head", transform: `translate(${path.end.x.toFixed(1)} ${path.end.y.toFixed(1)}) rotate(${path.angle.toFixed(1)})` }));
 }
 
-/** Words and place of a flow's label: near its source where the other direction has a label too. */
+/** Words, size and wanted place of a flow's label: near its source where the other direction has a label too. */
 function labelOf(flow, path, along, wide) {
   const quiet = isQuiet(flow.state);
   const rate = quiet ? flow.state : sizePerSecond(flow.bytes_per_s);
   const lag = flow.lag_records ? `lag ${brief(flow.lag_records)}` : quiet ? "" : "no lag";
   const texts = (wide ? [rate, lag] : [rate]).filter(Boolean);
   const width = Math.max(...texts.map((text) => text.length)) * (wide ? 6.7 : 6.2) + 16;
-  return { ...path.at(along), texts, width, height: texts.length * 14 + 8 };
+  return { path, along, texts, width, height: texts.length * 14 + 8 };
 }
 
 function tag(flow, { x, y, texts, width, height }) {

@@ -139,7 +139,7 @@ function inRing(group, box, wide) {
   const count = group.length;
   const turn = count % 2 ? -Math.PI / 2 : -Math.PI / 2 - Math.PI / count;
   const room = Math.max(1, count / 4);
-  const radiusX = (wide ? (box.w + box.gapX) * 0.85 : box.w * 0.86) * room;
+  const radiusX = (wide ? (box.w + box.gapX) * 0.85 : box.w) * room;
   const radiusY = (wide ? box.h * 2.5 : box.h * 2.6) * room;
   const raw = group.map((name, index) => {
     const angle = turn + (2 * Math.PI * index) / count;
@@ -153,6 +153,22 @@ function inRing(group, box, wide) {
     height: Math.max(...raw.map(([, , y]) => y)) + box.h / 2 - top,
   };
 }
+
+const PLACES = [0, -0.08, 0.08, -0.16, 0.16, -0.22, 0.22, 0.3, 0.38];
+
+/** Labels {width, height, along, path} get x and y: on their line, where they hide no node and no label before them, as near to `along` as can be. */
+export function placeLabels(labels, nodes, box) {
+  const taken = [...nodes.values()].map((at) => ({ x: at.x, y: at.y, width: box.w + 6, height: box.h + 6 }));
+  return labels.map((label) => {
+    const tries = PLACES.map((by) => ({ ...label, ...label.path.at(Math.min(0.88, Math.max(0.12, label.along + by))) }));
+    const found = tries.find((one) => taken.every((other) => !overlap(one, other))) ?? tries[0];
+    taken.push({ ...found, width: found.width + 4, height: found.height + 4 });
+    return found;
+  });
+}
+
+const overlap = (one, two) =>
+  Math.abs(one.x - two.x) * 2 < one.width + two.width && Math.abs(one.y - two.y) * 2 < one.height + two.height;
 
 /** The way of a flow: a bent line from the edge of one node to that of the other; `bend` in pixels, to the left of its direction. */
 export function pathOf(from, to, box, bend) {

@@ -41,7 +41,7 @@ function totals(flows) {
     stat("Latency p99", p99.length ? lasting(Math.max(...p99)) : "–", "of the slowest flow"),
     stat("Lanes", count(sum("lanes")), others(lanes) || "all following"),
     stat("Parked", count(parked), parked ? "need a look" : "none", parked ? "bad" : ""),
-    flows.some((flow) => flow.at_risk_records !== undefined) && stat("At risk", brief(sum("at_risk_records")), "records, if sources died now"));
+    flows.some((flow) => (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records) && stat("At risk", brief(sum("at_risk_records")), "records, if sources died now"));
 }
 
 const others = (lanes) => Object.entries(lanes).filter(([name, n]) => n && name !== "parked").sort((a, b) => b[1] - a[1]).slice(0, 2).map(([name, n]) => `${count(n)} ${name}`).join(", ");
