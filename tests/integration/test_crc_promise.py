@@ -14,7 +14,7 @@ import pytest
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.claims import open_generations, transactional_id
 from heliograph.kafka.client import EARLIEST, LATEST
-from heliograph.kafka.lane import Outgoing
+from heliograph.kafka.outgoing import Outgoing
 from heliograph.kafka.slot import FlowRules, Slot, SlotPlan, SlotSettings, Warm, now_ms
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneCounts, LaneId, LedgerEntry, Rule

@@ -117,6 +117,7 @@ def stage(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -
         "listeners": "http://127.0.0.1:0",
         "slots": "1",
         "epoch.seconds": "8",
+        "emit.checkpoints.enabled": "true",
         "emit.checkpoints.interval.seconds": "1",
         "refresh.groups.interval.seconds": "1",
         "wan.cost.per.gb": f"{COST}",

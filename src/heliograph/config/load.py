@@ -26,6 +26,7 @@ from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
 from heliograph.config.server import server_faults, server_settings, state_cluster
 from heliograph.config.topology import circles, shared_topics
+from heliograph.config.watching import watch_faults
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
 
@@ -96,6 +97,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
+    yield from (fault for flow in flows for fault in watch_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
     yield from server_faults(checked.entries, checked.aliases)
     if any(flow.plugins.classes for flow in flows):

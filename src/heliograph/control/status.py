@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,9 +21,10 @@ from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
-from heliograph.model.lanes import LedgerEntry
+from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.bottleneck import bottleneck
 from heliograph.replication.generations import Holder
+from heliograph.replication.lags import target_lag
 from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
@@ -70,6 +71,12 @@ class LaneStatus:
     dropped: Mapping[str, int] = field(default_factory=dict)
     foreign: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    committed: int = -1
+    """What the ledger has; `position` may be a second newer."""
+    read_position: int = -1
+    """How far the source was read; -1 while nothing runs."""
+    target_lag: int = -1
+    """By both ends alone: what the source has and the target has not."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +108,12 @@ class FlowStatus:
 async def read_status(flows: tuple[FlowSettings, ...], now_ms: int) -> list[FlowStatus]:
     warm = Warm()
     try:
-        return list(await asyncio.gather(*(_flow_status(flow, warm, now_ms) for flow in flows)))
+        return list(await asyncio.gather(*(flow_status(flow, warm, now_ms) for flow in flows)))
     finally:
         warm.close()
 
 
-async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
+async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
@@ -149,16 +156,18 @@ async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatu
         await _newest_events(warm.client(flow.target), name),
         telemetry.get("events_dropped", 0) if running else 0,
         tuple(telemetry.get("jobs", ())) if running else (),
-        _bottleneck(telemetry, lanes) if running else "",
+        _bottleneck(telemetry) if running else "",
     )
 
 
-def _bottleneck(telemetry: Mapping[str, Any], lanes: Iterable[LaneStatus]) -> str:
+def _bottleneck(telemetry: Mapping[str, Any]) -> str:
     window = telemetry.get("window")
     if not window:
         return ""
-    lag = sum(max(0, lane.lag) for lane in lanes)
-    return str(bottleneck(window["time"], lag, window["records_per_s"]))
+    following = (row for row in telemetry["lanes"] if row["state"] == LaneState.FOLLOWING)
+    since_ms = min((row["waiting_since_ms"] for row in following if row.get("waiting_since_ms")), default=0)
+    lag_ms = telemetry["time_ms"] - since_ms if since_ms else 0
+    return str(bottleneck(window["time"], lag_ms / 1000, window["records_per_s"]))
 
 
 async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:
@@ -284,6 +293,9 @@ def _lane(
         dropped=totals.get("dropped", {}),
         foreign=totals.get("foreign", 0),
         skipped=totals.get("skipped", {}),
+        committed=entry.source_next if entry else -1,
+        read_position=max(row.get("read_position", -1), position) if running else -1,
+        target_lag=target_lag(entry, source_end, ends.target.get((remote, partition), -1)),
     )
 
 

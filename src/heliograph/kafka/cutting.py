@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from heliograph.errors import HeliographError
-from heliograph.kafka.lane import Chunk, Failure, LaneRun, Outgoing
+from heliograph.kafka.lane import Failure, LaneRun
+from heliograph.kafka.outgoing import Chunk, Outgoing
 from heliograph.kafka.ranges import Judge
 from heliograph.model.lanes import Identity
 from heliograph.wire.aborted import CAME_HOME, CommittedView

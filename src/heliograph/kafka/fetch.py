@@ -16,8 +16,9 @@ from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Connection
 from heliograph.kafka.cutting import Cutter
-from heliograph.kafka.lane import Chunk, Failure, LaneRun
+from heliograph.kafka.lane import Failure, LaneRun
 from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.outgoing import Chunk
 from heliograph.kafka.ranges import FETCH_API
 from heliograph.metrics.meters import BUSY, SOURCE, TARGET, THROTTLED, FlowMeter, Stopwatch
 from heliograph.replication.throttle import Throttle

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from heliograph.kafka.outgoing import Outgoing
 from heliograph.metrics.lane_times import LaneTimes
 from heliograph.metrics.meters import FlowMeter
 from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
@@ -19,49 +19,6 @@ from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import keep_anchor
 from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
-
-
-class Chunk:
-    """A fetched buffer; goes back to its pool when the last batch in it was acknowledged or dropped."""
-
-    __slots__ = ("_give_back", "buffer", "holders", "size")
-
-    def __init__(self, buffer: bytearray, size: int, give_back: Callable[[Chunk], None]) -> None:
-        self.buffer = buffer
-        self.size = size
-        self.holders = 1
-        self._give_back = give_back
-
-    def hold(self) -> None:
-        self.holders += 1
-
-    def release(self) -> None:
-        self.holders -= 1
-        if self.holders == 0:
-            self._give_back(self)
-
-
-@dataclass(slots=True)
-class Outgoing:
-    """A batch ready to be sent: restamped or rebuilt, with the source position that its acknowledgement proves."""
-
-    data: bytes | bytearray | memoryview
-    count: int
-    sequence: int
-    source_first: int
-    source_last: int
-    """The source offset of its last record; source_next may lie further on."""
-    source_next: int
-    source_epoch: int
-    max_timestamp: int
-    size: int
-    chunk: Chunk | None = None
-    raw: bool = True
-    reason: str = ""
-    gap_at: int = -1
-    """The source offset of its first record that does not follow the one before it; -1: they all do."""
-    since_ms: int = 0
-    """Its first timestamp; once it is queued: since when it waits to be copied."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
-from heliograph.kafka.lane import Chunk
+from heliograph.kafka.outgoing import Chunk
 
 _SMALLEST_READ = 1 << 20
 

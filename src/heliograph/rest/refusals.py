@@ -1,7 +1,8 @@
-"""What is answered where something is refused: one body for our own paths, Connect's for Connect's."""
+"""What is answered where something is refused: one body for our own paths, Connect's for Connect's, Burrow's for Burrow's."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from heliograph.errors import Refused
 from heliograph.rest.lanes_page import BadQuery
 
+_BURROW = ("/v3/", "/burrow/")
 _CONNECT = ("/connectors", "/connector-plugins")
 
 
@@ -24,6 +26,8 @@ def _is_connects(path: str) -> bool:
 def body(path: str, status: int, message: str, field: str = "", allowed: Sequence[str] = ()) -> dict[str, Any]:
     if _is_connects(path):
         return {"error_code": status, "message": message}
+    if path.startswith(_BURROW):
+        return {"error": True, "message": message, "request": {"url": path, "host": platform.node()}}
     about: dict[str, Any] = {"message": message}
     if field:
         about["field"] = field

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from heliograph.kafka.lane import Chunk, LaneRun, Outgoing, Start
+from heliograph.kafka.lane import LaneRun, Start
+from heliograph.kafka.outgoing import Chunk, Outgoing
 from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
 from heliograph.wire.produce_codec import ProducedPartition
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from heliograph.kafka.cutting import Cutter
-from heliograph.kafka.lane import LaneRun, Outgoing
+from heliograph.kafka.lane import LaneRun
+from heliograph.kafka.outgoing import Outgoing
 from heliograph.model.lanes import Lane
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.record_batch import read_header

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.kafka.cutting import Cutter
-from heliograph.kafka.lane import Outgoing
+from heliograph.kafka.outgoing import Outgoing
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.record_batch import read_header
 from tests.unit.kafka.lanes import IDENTITY, Pool, answer, entry, following, lane

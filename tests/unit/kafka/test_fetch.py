@@ -12,8 +12,8 @@ import pytest
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import SourceReader, source_failure
-from heliograph.kafka.lane import Chunk
 from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.outgoing import Chunk
 from heliograph.wire.fetch_codec import FetchedPartition
 from tests.unit.kafka.lanes import entry, following
 from tests.unit.wire.batches import Rec, write_batch
