@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
+from heliograph.control import connector_desk
 from heliograph.control.desk import Desk
+from heliograph.control.group_health import GroupHealthWatch
 from heliograph.control.replicate import Replicator
 from heliograph.control.steering import Change
 from heliograph.control.views import Views
 from heliograph.errors import Refused
+from heliograph.model.clusters import Cluster
 from heliograph.operations.group_states import group_states
 from heliograph.operations.pending import pending
 from heliograph.operations.topic_configs import topic_configs
@@ -38,9 +41,30 @@ def desk_for(replicator: Replicator) -> Desk:
     desk.show("meters", replicator.measured)
     desk.show("groups", replicator.groups)
     desk.show("holds", lambda: {"holds": [hold.as_fields() for hold in replicator.steering.amended.holds]})
+    desk.show(
+        "canary", lambda: {watch.name: told for watch in replicator.watches if (told := watch.jobs.detail("canary"))}
+    )
     _Changes(replicator).register(desk)
     _Questions(replicator).register(desk)
+    _health(replicator, desk)
+    connector_desk.register(desk, replicator)
     return desk
+
+
+def _health(replicator: Replicator, desk: Desk) -> None:
+    """The health of consumer groups on every cluster of the file, and of flows that came by REST."""
+
+    def clusters() -> dict[str, Cluster]:
+        ends = [
+            end for watch in replicator.watches for end in (watch.settings.source_admin, watch.settings.target_admin)
+        ]
+        known = {**replicator.settings.clusters, **{cluster.alias: cluster for cluster in ends}}
+        return {alias: cluster for alias, cluster in known.items() if cluster.bootstrap}
+
+    health = GroupHealthWatch(clusters, replicator.settings.engine.health, replicator.warm, replicator.clock)
+    desk.companions.append(health.keep)
+    for what in ("clusters", "cluster", "topics", "topic", "readers", "groups", "group", "status"):
+        desk.answer(f"health.{what}", getattr(health, what))
 
 
 class _Changes:

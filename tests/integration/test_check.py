@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from heliograph.cli.main import main
@@ -16,10 +17,13 @@ from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.jobs import JobRunner
 from heliograph.control.opening import OpenedFlow
+from heliograph.control.source_group import SourceGroupJob
 from heliograph.embedded.cluster import start_many
 from heliograph.errors import HeliographError
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import LaneState
 from heliograph.operations.forget import forget
 from heliograph.replication.findings import Finding, Level
@@ -202,6 +206,29 @@ def test_a_flow_that_runs_without_one_of_them_copies_nothing_and_says_what_it_ne
     assert ends(footprint.pair.b.bootstrap, footprint.remote) == {0: 0, 1: 0}
     assert carried(footprint) == ""
     footprint.assert_copied()
+
+
+def test_positions_are_not_committed_without_the_right_to_the_group_and_are_once_it_is_granted(
+    footprint: Footprint,
+) -> None:
+    settings = load_file(str(footprint.file)).flows[0]
+    told: list[Event] = []
+
+    async def turn(warm: Warm) -> bool:
+        runner = JobRunner(footprint.flow, lambda: True, told.append, Clock())
+        positions = {(footprint.name, number): 5 + number for number in range(PARTITIONS)}
+        return await runner.once(SourceGroupJob(settings, lambda: positions, warm.client(settings.source), Clock()))
+
+    assert not footprint.without(need_of(On.SOURCE_GROUP, "READ"), lambda: with_warm(turn))
+    group = f"heliograph-{footprint.source}-{footprint.target}"
+    (event,) = told
+    assert event.kind == EventKind.TROUBLE and event.reason.startswith("positions are not committed on the source: ")
+    assert event.reason.endswith(f"(this needs READ on the group {group} of cluster {footprint.source})")
+    assert with_warm(turn) and len(told) == 1
+    reader = Consumer(footprint.pair.a.root | {"group.id": group})
+    places = reader.committed([TopicPartition(footprint.name, number) for number in range(PARTITIONS)], ANSWER_SECONDS)
+    reader.close()
+    assert [place.offset for place in places] == [5, 6]
 
 
 # -- MirrorMaker 2 before and after, and forgetting ---------------------------------------------------------------------

@@ -182,6 +182,34 @@ def test_bad_requests_are_refused_with_the_field_and_change_nothing(stage: Stage
     assert rest.flow(stage.flow)["state"] == "running"
 
 
+def test_flows_of_the_file_are_connectors_and_stay_as_the_file_has_them(stage: Stage) -> None:
+    rest, name = stage.rest, f"MirrorSourceConnector-{stage.here}-{stage.there}"
+    assert rest.get("/connectors") == [name], "this file wants neither checkpoints nor heartbeats"
+    config = rest.get(f"/connectors/{name}/config")
+    assert (config["source.cluster.alias"], f"{stage.w}.steady" in config["topics"]) == (stage.here, True)
+    assert (config["source.cluster.bootstrap.servers"], rest.flow(stage.flow)["origin"]) == (
+        stage.clusters.a.door(),
+        "file",
+    )
+    for method, path, body in (
+        ("PUT", f"/connectors/{name}/config", config),
+        ("PATCH", f"/connectors/{name}/config", {"topics": "x"}),
+        ("DELETE", f"/connectors/{name}", None),
+    ):
+        status, answer = rest.ask(method, path, body)
+        assert (status, "change it there" in answer["message"]) == (409, True), answer
+    other = {**config, "name": "other", "connector.class": "MirrorHeartbeat"}
+    status, answer = rest.ask("POST", "/connectors", {"name": "other", "config": other})
+    assert (status, f"the file has flow {stage.flow}" in answer["message"]) == (400, True), answer
+    assert rest.ask("PUT", f"/connectors/{name}/stop")[0] == 204
+    wait_for_flow(rest, stage.flow, "paused")
+    assert rest.get(f"/connectors/{name}/status")["connector"]["state"] == "STOPPED"
+    offsets = rest.get(f"/connectors/{name}/offsets")["offsets"]
+    assert {row["partition"]["cluster"] for row in offsets} == {stage.here}
+    assert rest.ask("PUT", f"/connectors/{name}/resume")[0] == 202
+    wait_for_flow(rest, stage.flow)
+
+
 def test_the_shell_steers_and_watches_as_rest_does(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     def shell(*words: str, code: int = 0) -> str:
         assert main([words[0], str(stage.file), *words[1:], "--url", stage.rest.url]) == code

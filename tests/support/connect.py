@@ -49,11 +49,12 @@ def mirror_source(source: tuple[str, str], target: tuple[str, str], topics: str)
 class ConnectWorker:
     """One worker of the Connect cluster `group` on a Kafka cluster; inside `with` it serves, afterwards it is dead."""
 
-    def __init__(self, directory: Path, bootstrap: str, group: str) -> None:
+    def __init__(self, directory: Path, bootstrap: str, group: str, more: Mapping[str, str] | None = None) -> None:
+        """`more` are further lines of its file, which win."""
         (self._port,) = free_ports(1)
         number = sum(1 for _ in directory.glob("connect-*.properties"))
         self._properties = write_properties(
-            directory / f"connect-{number}.properties", _worker(bootstrap, group, self._port)
+            directory / f"connect-{number}.properties", {**_worker(bootstrap, group, self._port), **(more or {})}
         )
         self.log = self._properties.with_suffix(".log")
         self._tether = Tether()
@@ -72,6 +73,10 @@ class ConnectWorker:
     def __exit__(self, *about: object) -> None:
         if self._process is not None and self._process.poll() is None:
             self.kill()
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self._port}"
 
     def kill(self) -> None:
         """kill -9."""

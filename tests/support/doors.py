@@ -55,6 +55,8 @@ _RESOURCES: Mapping[On, tuple[ResourceType, ResourcePatternType, str]] = {
     On.SOURCE_GROUPS: (_GROUP, *_ANY),
     On.TARGET_GROUPS: (_GROUP, *_ANY),
     On.HOME_LEDGER: (_TOPIC, ResourcePatternType.LITERAL, LEDGER_TOPIC),
+    On.SOURCE_GROUP: (_GROUP, ResourcePatternType.PREFIXED, "heliograph-"),
+    On.CANARY: (_TOPIC, ResourcePatternType.PREFIXED, "heliograph-canary-"),
     On.SOURCE_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TARGET_CLUSTER: (_CLUSTER, ResourcePatternType.LITERAL, "kafka-cluster"),
     On.TRANSACTIONAL_ID: (ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED, "heliograph."),

@@ -21,6 +21,7 @@ QUICK = {
     "emit.heartbeats.enabled": "false",
     "emit.offset-syncs.enabled": "false",
     "emit.checkpoints.enabled": "false",
+    "commit.source.group": "false",
 }
 """One broker on each side, no test waits long for what must be waited for, none writes or copies what is not its subject."""
 

@@ -17,6 +17,8 @@ COMMANDS = (
     "run",
     "status",
     "top",
+    "lag",
+    "canary",
     "events",
     "pause",
     "resume",
@@ -46,6 +48,8 @@ Mirrors Apache Kafka clusters: batches are forwarded as they are, every record e
   heliograph run mm2.properties --dry-run       say what would be done, change nothing
   heliograph status mm2.properties              positions, lag and state of every lane, from any shell
   heliograph top mm2.properties                 the same, live, of a mirror that runs
+  heliograph lag mm2.properties --watch         how far every lane is behind, in three ways
+  heliograph canary mm2.properties              one event through each flow, and how long it took
   heliograph pause mm2.properties --flow A->B   stop a flow, a topic or a partition of a mirror that runs
   heliograph resume mm2.properties --flow A->B  let it go on, exactly where it was
   heliograph drain mm2.properties --flow A->B   carry it to where the source ends now, then stop it

@@ -17,6 +17,7 @@ from heliograph.config.properties import Property
 from heliograph.config.resolve import View
 from heliograph.config.security import read_security
 from heliograph.config.tables.mirror import IDENTITY_POLICY
+from heliograph.config.watching import health_settings, watch_settings
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
 from heliograph.replication.heartbeats import Emitting, Pulse, pulses
@@ -110,6 +111,7 @@ def _job_settings(entries: Entries, flow: Flow, view: View, writer: View) -> Job
         sync_deletes=view.flag("sync.topic.deletes.enabled"),
         deletes_grace_s=view.number("sync.topic.deletes.grace.seconds"),
         groups=_groups(view),
+        watch=watch_settings(view),
     )
 
 
@@ -252,6 +254,7 @@ def engine_settings(entries: Entries) -> EngineSettings:
         telemetry_interval_ms=view.number("telemetry.interval.ms"),
         reload_interval_s=view.number("reload.interval.seconds"),
         spark=tuple(sorted((name, entry.value) for name, entry in entries.items() if name.startswith("spark."))),
+        health=health_settings(view),
     )
 
 

@@ -14,6 +14,7 @@ from heliograph.config.old_names import renewed
 from heliograph.config.option import Option, is_secret
 from heliograph.config.properties import Malformed, Property, scan
 from heliograph.config.providers import NOTHING, NotProvided, Outside, Provider, resolve, set_up, strangers
+from heliograph.config.worker_file import as_driver, is_worker_file
 
 NO_OVERLAY: Mapping[str, str] = MappingProxyType({})
 
@@ -31,6 +32,8 @@ class Checked:
     """Valid entries that take effect or are not served."""
     faulty: set[str] = field(default_factory=set)
     """Names whose value is at fault: they are not missing."""
+    is_worker: bool = False
+    """It is the file of a Connect worker."""
 
     def fault(self, line: int, sentence: str) -> None:
         self.faults.append(f"{self._where(line)}: {sentence}")
@@ -49,7 +52,9 @@ def check(text: str, path: str, outside: Outside = NOTHING, overlay: Mapping[str
     """
     checked = Checked(path)
     over = {name: Property(name, value.strip(), 0) for name, value in overlay.items()}
-    last = _provided({**_last_of_each(text, checked), **over}, checked, outside)
+    file = _last_of_each(text, checked)
+    checked.is_worker = is_worker_file(file)
+    last = _provided({**as_driver(file, overlay), **over}, checked, outside)
     unknown_is_fault = _unknown_is_fault(last)
     checked.aliases = _aliases(last)
     last, said = renewed(last, checked.aliases)

@@ -12,12 +12,15 @@ from functools import cached_property
 from heliograph.config.listeners import Listener
 from heliograph.config.option import Option
 from heliograph.config.plugins import Plugins
+from heliograph.config.watching import HealthSettings, WatchSettings
 from heliograph.model.clusters import Cluster, Flow
 from heliograph.model.policies import Policies
+from heliograph.replication.canary import WithCanary, canary_topic
 from heliograph.replication.filters import NameFilter
 from heliograph.replication.heartbeats import Pulse
 from heliograph.replication.naming import RenamingPolicy, Route
 from heliograph.replication.offset_syncs import SyncSettings
+from heliograph.replication.source_group import OwnGroupsAside
 from heliograph.replication.starts import From, StartFrom
 from heliograph.replication.topic_names import Names, ReplicationPolicy, policy_for
 
@@ -100,13 +103,14 @@ class FlowSettings:
     @cached_property
     def topic_names(self) -> Names:
         """Which topics the flow takes, internal ones and cycles aside."""
-        return self.plugins.names("topic.filter.class", NameFilter(self.topics, self.topics_exclude))
+        names = self.plugins.names("topic.filter.class", NameFilter(self.topics, self.topics_exclude))
+        return names if self.jobs.watch.canary is None else WithCanary(names, canary_topic(self.flow))
 
     @cached_property
     def group_names(self) -> Names:
         """Which consumer groups the flow looks after."""
         groups = self.jobs.groups
-        return self.plugins.names("group.filter.class", NameFilter(groups.include, groups.exclude))
+        return OwnGroupsAside(self.plugins.names("group.filter.class", NameFilter(groups.include, groups.exclude)))
 
     @cached_property
     def _config_names(self) -> Names:
@@ -170,6 +174,7 @@ class JobSettings:
     sync_deletes: bool = False
     deletes_grace_s: int = 86_400
     groups: GroupSettings = field(default_factory=lambda: GroupSettings())
+    watch: WatchSettings = field(default_factory=WatchSettings)
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,7 @@ class EngineSettings:
     """0: the file is read again only when somebody asks"""
     spark: ClientKeys
     """`spark.*`, sorted, for Spark's configuration."""
+    health: HealthSettings = field(default_factory=HealthSettings)
 
 
 @dataclass(frozen=True)
@@ -239,3 +245,5 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     state: Cluster | None = None
     """The cluster that keeps what REST changed."""
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """Connectors that came by REST and do not fit the file, with the reason: they are not run."""

@@ -26,6 +26,7 @@ from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
 from heliograph.config.server import server_faults, server_settings, state_cluster
 from heliograph.config.topology import circles, shared_topics
+from heliograph.config.watching import watch_faults
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
 
@@ -89,13 +90,14 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     """What no single line shows."""
     if not checked.aliases and "clusters" not in checked.faulty:
         yield f"clusters is missing: expected {BY_NAME['clusters'].allowed}"
-    if checked.aliases and not flows and not any(name.endswith("enabled") for name in checked.faulty):
-        yield f"no flow is enabled: {_advice(checked.aliases)}"
+    if checked.aliases and not flows and not _may_be_empty(checked):
+        yield f"no flow is enabled: {_advice(checked.aliases)}, or set listeners and add flows by REST"
     yield from _without_addresses(checked, flows)
     yield from _without_codec(checked, flows)
     if not any(name.endswith(SECURITY_NAMES) for name in checked.faulty):
         yield from dict.fromkeys(fault for flow in flows for fault in security_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(fault for flow in flows for fault in offset_sync_faults(checked.entries, flow.flow))
+    yield from (fault for flow in flows for fault in watch_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
     yield from server_faults(checked.entries, checked.aliases)
     if any(flow.plugins.classes for flow in flows):
@@ -107,6 +109,15 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
 def _unusable(flows: Sequence[FlowSettings]) -> Iterator[str]:
     for flow in flows:
         yield from (f"{option} = {why}" for option, why in flow.plugins.faults())
+
+
+def _may_be_empty(checked: Checked) -> bool:
+    """Whoever says where REST listens may mean to add all flows by it."""
+    says_where = checked.is_worker or any(
+        name in checked.entries for name in ("listeners", "rest.port", "rest.host.name")
+    )
+    by_rest = says_where and bool(server_settings(checked.entries).listeners)
+    return by_rest or any(name.endswith("enabled") for name in checked.faulty)
 
 
 def _advice(aliases: Sequence[str]) -> str:

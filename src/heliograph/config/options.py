@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from heliograph.config.option import Option
-from heliograph.config.tables import clients, engine, metrics, mirror, names, server, workers
+from heliograph.config.tables import clients, engine, metrics, mirror, names, server, watching, workers
 
 GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
     {
@@ -18,6 +18,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = MappingProxyType(
         "Names of remote topics": names.ROWS,
         "Classes of your own": names.PLUGIN_ROWS,
         "Limits": engine.LIMIT_ROWS,
+        "Lag, canary and groups": watching.ROWS,
         "The engine": engine.ROWS,
         "REST and the page": server.ROWS,
         "Metrics": metrics.ROWS,

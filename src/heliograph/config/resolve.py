@@ -59,6 +59,9 @@ class View:
     def number(self, name: str) -> int:
         return cast(int, self.typed(name))
 
+    def fraction(self, name: str) -> float:
+        return cast(float, self.typed(name))
+
     def flag(self, name: str) -> bool:
         return cast(bool, self.typed(name))
 

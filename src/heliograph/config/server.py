@@ -17,7 +17,7 @@ Entries = Mapping[str, Property]
 def server_settings(entries: Entries) -> ServerSettings:
     view = View(entries)
     return ServerSettings(
-        listeners=cast("tuple[Listener, ...]", view.typed("listeners")),
+        listeners=_listeners(view),
         tokens_file=view.text("rest.auth.tokens.file"),
         certificate_file=view.text("rest.ssl.certificate.file"),
         key_file=view.text("rest.ssl.key.file"),
@@ -25,6 +25,14 @@ def server_settings(entries: Entries) -> ServerSettings:
         requests_per_second=view.number("rest.requests.per.second"),
         metrics_lanes=view.number("metrics.lanes"),
     )
+
+
+def _listeners(view: View) -> tuple[Listener, ...]:
+    """Old files of Connect have a port, and a host to listen on, in place of listeners."""
+    has_old = any(view.find(name).entry is not None for name in ("rest.port", "rest.host.name"))
+    if has_old and view.find("listeners").entry is None:
+        return (Listener("http", view.text("rest.host.name") or "127.0.0.1", view.number("rest.port")),)
+    return cast("tuple[Listener, ...]", view.typed("listeners"))
 
 
 def state_cluster(entries: Entries, clusters: Mapping[str, Cluster]) -> Cluster | None:

@@ -122,6 +122,10 @@ class Board:
         view.text = ""
         self.changed.add(key)
 
+    def rows_of(self, flow: str) -> list[dict[str, Any]]:
+        """The last reports of one flow's lanes."""
+        return [view.row for key, view in self.lanes.items() if key.startswith(f"{flow}/")]
+
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
         if alive == self._alive:

@@ -12,7 +12,7 @@ import logging
 import secrets
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -48,6 +48,8 @@ class Desk:
         self._said: set[str] = set()
         self.is_carried: Callable[[], bool] = lambda: True
         """Whether lanes are carried already."""
+        self.companions: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """What runs for ever beside it, for the answers."""
         self.urls: list[str] = []
         """Where the server listens now."""
 
@@ -62,6 +64,7 @@ class Desk:
             return
         await self._until_carried()
         server, port = await serve("127.0.0.1", self._handle)
+        beside = [asyncio.create_task(self._beside(one)) for one in self.companions]
         pause = _FIRST_PAUSE_SECONDS
         loop = asyncio.get_running_loop()
         try:
@@ -75,6 +78,15 @@ class Desk:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         finally:
             server.close()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _beside(self, companion: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await companion()
+        except Exception:  # noqa: BLE001  what only serves answers must not end the run
+            _log.exception("a part of what REST answers has ended")
 
     async def _until_carried(self) -> None:
         """Records first: the server takes a second of the processor, and Spark starts at the same time."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.acl_sync import AclSyncJob
+from heliograph.control.canary import CanaryJob
 from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.config_sync import ConfigSyncJob
@@ -15,9 +16,12 @@ from heliograph.control.group_offsets import GroupOffsetsJob
 from heliograph.control.group_positions import GroupPositions
 from heliograph.control.heartbeats import HeartbeatJob, Place
 from heliograph.control.jobs import Job
+from heliograph.control.lag_watch import LagWatch
 from heliograph.control.offset_syncs import OffsetSyncJob, SyncsPlace
 from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.source_group import SourceGroupJob
 from heliograph.control.topic_deletes import TopicDeletesJob
+from heliograph.kafka.client import Partition
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.replication.heartbeats import Pulse
@@ -37,6 +41,13 @@ class Ground:
     look_again: Callable[[], None]
     topic_made: Callable[[str], None]
     tell: Callable[[Event], None]
+    rows: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    """The flow's lanes as their tasks last told of them."""
+
+    def positions(self) -> dict[Partition, int]:
+        """What the target has acknowledged, by source partition."""
+        places = ((row["lane"].rsplit("/", 2), row.get("position", -1)) for row in self.rows())
+        return {(topic, int(number)): position for (_, topic, number), position in places if position >= 0}
 
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:
@@ -59,12 +70,40 @@ def _acl_jobs(ground: Ground) -> list[Job[Any]]:
 
 def lasting_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that only make sense while a run goes on, and those that tell how far it came."""
-    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *closing_jobs(ground)]
+    return [*_heartbeat_jobs(ground), *_delete_jobs(ground), *closing_jobs(ground), *_watching_jobs(ground)]
 
 
 def closing_jobs(ground: Ground) -> list[Job[Any]]:
     """Those that tell how far records are copied: a run that ends by itself does them once, when all is copied."""
     return [*_offset_sync_jobs(ground), *_group_jobs(ground)]
+
+
+def companions(jobs: Iterable[Job[Any]]) -> Iterator[Coroutine[Any, Any, None]]:
+    """What runs beside the turns of a job."""
+    return (job.read() for job in jobs if isinstance(job, CanaryJob))
+
+
+def parting_jobs(ground: Ground) -> list[Job[Any]]:
+    """Those that have a last turn when nothing of the flow is carried any more."""
+    wanted = ground.settings.jobs.watch.source_group and not ground.settings.flow.trial
+    return [_source_group(ground)] if wanted else []
+
+
+def _source_group(ground: Ground) -> SourceGroupJob:
+    settings = ground.settings
+    return SourceGroupJob(settings, ground.positions, ground.warm.client(settings.source), ground.clock)
+
+
+def _watching_jobs(ground: Ground) -> Iterator[Job[Any]]:
+    settings, watch = ground.settings, ground.settings.jobs.watch
+    if settings.flow.trial:
+        return  # it runs beside a mirror that is watched already
+    if watch.source_group or watch.source_readonly:
+        yield _source_group(ground)
+    if watch.lag_limit_s:
+        yield LagWatch(settings, ground.rows, ground.clock, ground.tell)
+    if watch.canary is not None:
+        yield CanaryJob(settings, ground.rows, ground.warm, ground.clock, ground.look_again, ground.tell)
 
 
 def _group_jobs(ground: Ground) -> list[Job[Any]]:

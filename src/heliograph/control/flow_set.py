@@ -5,15 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from heliograph.config.changes import Changes, only_limits
 from heliograph.config.flows import EngineSettings, FlowSettings
+from heliograph.control.board import Board
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor
 from heliograph.control.events import EventLog
-from heliograph.control.flow_jobs import Ground, closing_jobs, lasting_jobs, repeated_jobs
+from heliograph.control.flow_jobs import (
+    Ground,
+    closing_jobs,
+    companions,
+    lasting_jobs,
+    parting_jobs,
+    repeated_jobs,
+)
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
@@ -44,6 +53,8 @@ class Manner:
     me: Runner
     reset: bool
     until_caught_up: bool
+    board: Board = field(default_factory=Board)
+    """What tasks report of lanes."""
 
 
 class FlowSet:
@@ -61,11 +72,14 @@ class FlowSet:
         self.conductor: Conductor | None = None
         """Once there is one: who carries lanes, and can be told to stop."""
         self._owners = RemoteOwners()
+        self._begun: set[str] = set()
         self.watches = [self._watch(flow) for flow in flows]
 
     def _watch(self, flow: FlowSettings) -> FlowWatch:
         watch = FlowWatch(flow, self._manner.engine, self._warm, self._manner.me, self._on_change, self._events.tell)
-        watch.reset = self._manner.reset
+        # Once in a run: a flow that ends and begins anew goes on where it was.
+        watch.reset = self._manner.reset and watch.name not in self._begun
+        self._begun.add(watch.name)
         watch.owners = self._owners
         return watch
 
@@ -135,12 +149,14 @@ class FlowSet:
         if self._manner.until_caught_up:
             yield from (watch.jobs.once(job) for job in repeated_jobs(ground))
         else:
-            yield from (watch.jobs.keep(job) for job in [*repeated_jobs(ground), *lasting_jobs(ground)])
+            jobs = [*repeated_jobs(ground), *lasting_jobs(ground)]
+            yield from (watch.jobs.keep(job) for job in jobs)
+            yield from companions(jobs)
 
     def _ground(self, watch: FlowWatch) -> Ground:
-        settings, planner = watch.settings, watch.planner
-        tell, made = self._events.tell, self._topic_made
-        return Ground(settings, watch.plan_now, planner, self._warm, self._clock, watch.look_soon, made, tell)
+        rows = partial(self._manner.board.rows_of, watch.name)
+        look, made, tell = watch.look_soon, self._topic_made, self._events.tell
+        return Ground(watch.settings, watch.plan_now, watch.planner, self._warm, self._clock, look, made, tell, rows)
 
     async def close_books(self) -> None:
         """Everything is copied and in the ledger: offset syncs, checkpoints and group offsets, each once."""
@@ -214,7 +230,10 @@ class FlowSet:
     async def leave(self, watch: FlowWatch, in_order: bool = True) -> None:
         """`in_order`: nothing of it is carried any more, and whoever wants the flow may have it at once."""
         if watch.tenure is not None and in_order:
-            with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a target out of reach must not keep us
+            with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a cluster out of reach must not keep us
+                async with asyncio.timeout(_RELEASE_SECONDS):
+                    await asyncio.gather(*(watch.jobs.once(job) for job in parting_jobs(self._ground(watch))))
+            with contextlib.suppress(HeliographError, OSError, TimeoutError):
                 async with asyncio.timeout(_RELEASE_SECONDS):
                     await watch.tenure.release()
         watch.close()

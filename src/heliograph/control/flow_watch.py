@@ -21,6 +21,7 @@ from heliograph.kafka.grants import TOPIC_REFUSED
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
+from heliograph.replication.connect_offsets import Begins
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_plan import Unnameable
 
@@ -75,6 +76,7 @@ class FlowWatch:
         self.trouble_since_ms = 0
         self._look = asyncio.Event()
         self._look_now = asyncio.Event()
+        self._opening = asyncio.Lock()
         self.jobs = self._new_jobs()
 
     @property
@@ -127,12 +129,21 @@ class FlowWatch:
         views = await self._warm.client(self.settings.source).metadata(unseen) if unseen else {}
         return plan.keeping(before, {name for name, view in views.items() if view.error == TOPIC_REFUSED})
 
-    def _wish(self) -> Wish:
+    def _wish(self, begins: Begins) -> Wish:
         self._settled.update(self.opened.entries if self.opened is not None else ())
-        return Wish(self.reset, frozenset(self._settled))
+        return Wish(self.reset, frozenset(self._settled), begins)
+
+    async def begin_anew(self, begins: Begins) -> None:
+        """These lanes go on elsewhere on the source, as new generations. Nobody may carry them meanwhile."""
+        async with self._opening:
+            await self._open(await self.discover(), begins)
 
     async def open(self, plan: FlowPlan) -> None:
         """Make the remote topics, take the flow, open the lanes' generations."""
+        async with self._opening:
+            await self._open(plan, {})
+
+    async def _open(self, plan: FlowPlan, begins: Begins) -> None:
         plan = self.owners.settle(plan)
         self._tell_left_out(plan)
         made = await asyncio.to_thread(self.planner.apply, plan)
@@ -141,7 +152,7 @@ class FlowWatch:
             wait_s = float(self._engine.takeover_wait_seconds)
             self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
             await self.tenure.renew()
-        found = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish())
+        found = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish(begins))
         opened = keeping_lanes(found, self.opened)
         for event in opened.events:
             self._tell(event)
@@ -179,6 +190,10 @@ class FlowWatch:
                 backoff = 1.0
             except (ConfigError, SetupError, HeliographError, TimeoutError) as error:
                 self._settle(str(error) or "a cluster did not answer in time")
+
+    def look_now(self) -> None:
+        """Somebody asks for it."""
+        self._look_now.set()
 
     def look_soon(self) -> None:
         """A lane met something that the plan does not know yet: another topic id, a smaller limit."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from heliograph.control.clock import Clock
@@ -52,6 +52,8 @@ class Found(Generic[AnyAction]):
     actions: Sequence[AnyAction]
     troubles: Sequence[str] = ()
     summary: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """The same as values, for metrics and the page."""
 
 
 class Job(Protocol[AnyAction]):
@@ -85,6 +87,7 @@ class Turn:
     trouble_since_ms: int = 0
     summary: str = ""
     """What the last look found, in a few words; not every job has something to say."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class JobRunner:
@@ -157,7 +160,7 @@ class JobRunner:
         turn.took_ms, turn.interval_ms = int(took * 1000), int(job.interval_s * 1000)
         turn.late += took > job.interval_s
         turn.actions += len(found.actions)
-        turn.summary = found.summary
+        turn.summary, turn.detail = found.summary, dict(found.detail)
         if not troubles:
             turn.ended_ms = self._clock.now_ms()
         more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
@@ -175,6 +178,11 @@ class JobRunner:
 
     def _say(self, subject: str, kind: EventKind, reason: str) -> None:
         self._tell(Event(self._clock.now_ms(), self._flow, subject, kind, reason))
+
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """What a job's last look found, as values; nothing of a job that is not there."""
+        turn = self._turns.get(name)
+        return turn.detail if turn is not None else {}
 
     def standing(self) -> list[dict[str, Any]]:
         """All jobs, for telemetry."""

@@ -72,7 +72,7 @@ class Reloader:
         live: frozenset[str] = LIVE,
     ) -> None:
         """`read` are the settings of this run's flows; `live` is what may change of them."""
-        self._read = read
+        self.read = read
         self._file = file
         self._steering = steering
         self._flows = flows
@@ -107,11 +107,11 @@ class Reloader:
     async def apply(self, settings: Settings) -> None:
         """HeliographError or TimeoutError where flows do not fit together or cannot be; then all stays as it was."""
         wanted = self.mine(settings)
-        found = changes(self._read, wanted, self._live)
+        found = changes(self.read, wanted, self._live)
         await self._flows.change(found)
         flows = tuple(watch.settings for watch in self._flows.watches)
         # What waits for the next start is said once, so it counts as read; only flows are compared with what they run on.
-        self._read = replace(wanted, flows=flows)
+        self.read = replace(wanted, flows=flows)
         self._file.interval_s = wanted.engine.reload_interval_s
         for adopt in self.adopted:
             adopt(flows)

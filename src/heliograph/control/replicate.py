@@ -27,6 +27,7 @@ from heliograph.control.events import EventLog
 from heliograph.control.flow_set import DRAIN_SECONDS, FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.limits import Limits, socket_sentence
+from heliograph.control.loads import Loads
 from heliograph.control.meters import Meters
 from heliograph.control.outcome import Outcome, Summary
 from heliograph.control.planner import FlowPlan, flow_rules
@@ -88,7 +89,7 @@ class Replicator:
         self.warm = Warm()
         flows = mine.flows
         self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
-        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up)
+        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up, self.board)
         self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)
@@ -101,9 +102,7 @@ class Replicator:
         self._is_caught_up = False
         """A run that ends by itself has come to its end."""
         self._outcome = Outcome(self.watches, self.board)
-        self._loads: dict[LaneId, float] = {}
-        self._carried: dict[str, int] = {}
-        self._busy: set[str] = set()
+        self._loads = Loads(self.board)
         self._planned: tuple[list[FlowPlan], set[str]] = ([], set())
         """The plans that count now, and the keys of their lanes."""
         self._epochs: Epochs | None = None
@@ -130,6 +129,15 @@ class Replicator:
     @property
     def watches(self) -> list[FlowWatch]:
         return self._flows.watches
+
+    @property
+    def read(self) -> Settings:
+        """The settings that count now: the file with what was changed over it."""
+        return self._reloader.read
+
+    def carries(self, flow: str) -> bool:
+        """Whether a task has a lane of this flow."""
+        return self._conductor is not None and self._conductor.carries(flow)
 
     def about(self) -> dict[str, Any]:
         """The run itself, for whoever looks at it."""
@@ -183,7 +191,7 @@ class Replicator:
         token = uuid.uuid4().hex
         conductor = Conductor(token, wait_s, clock, self._take_report, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
-        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads)
+        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads.by_lane)
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
         reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
         epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
@@ -336,7 +344,7 @@ class Replicator:
             if self.options.until_caught_up:
                 self._outcome.done |= {key for key in heard if self.board.lanes[key].row.get("finished")}
             self.limits.tell(conductor.tasks)
-            self._weigh(heard)
+            self._loads.weigh(heard)
             self._look_where_parked()
             alive = {task.attempt for task in conductor.tasks}
             self.board.forget_attempts(alive)
@@ -359,21 +367,6 @@ class Replicator:
                 asked = self.clock.monotonic()
                 self._publisher.spark = await self.engine.status()
             await self._publish()
-
-    def _weigh(self, heard: set[str]) -> None:
-        """What each lane carries, smoothed over some seconds: the next epoch's slots are balanced by it."""
-        for key in heard | self._busy:
-            view = self.board.lanes.get(key)
-            size = view.totals.bytes if view is not None else self._carried.get(key, 0)
-            carried = size - self._carried.get(key, 0)
-            if not carried and key not in self._busy:
-                continue
-            self._carried[key] = size
-            flow, topic, partition = key.rsplit("/", 2)
-            lane = LaneId(flow, topic, int(partition))
-            load = 0.8 * self._loads.get(lane, float(carried)) + 0.2 * carried
-            self._loads[lane] = load
-            (self._busy.add if load >= 1 else self._busy.discard)(key)
 
     def _forget_lanes(self, conductor: Conductor) -> None:
         """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from heliograph.config.flows import FlowSettings
@@ -62,10 +62,14 @@ _NOT_HELD = "MirrorMaker 2 may have carried this lane since: waiting until no ot
 
 @dataclass(frozen=True)
 class Wish:
-    """What a run wants of its beginnings. `settled` are lanes that it has opened before: nobody else carries them."""
+    """What a run wants of its beginnings. `settled` are lanes that it has opened before: nobody else carries them.
+
+    `begins` are lanes that somebody sets to another place on the source.
+    """
 
     reset: bool = False
     settled: frozenset[str] = frozenset()
+    begins: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class Starting:
         """The openings as the ledger alone gives them, seen with what MirrorMaker 2 did and what the command line says."""
 
         async def one(lane: Lane, latest: LedgerEntry | None, opening: Opening) -> tuple[Lane, Opening]:
+            if lane.id.key in wish.begins:
+                return lane, _set_to(wish.begins[lane.id.key], latest)
             if lane.id.key in wish.settled:
                 return lane, opening
             if wish.reset and not held:
@@ -208,6 +214,14 @@ class Starting:
             case From.OFFSETS:
                 return await asyncio.to_thread(read_offsets, wish.argument)
         return {}
+
+
+def _set_to(offset: int | None, latest: LedgerEntry | None) -> New:
+    """The next generation, where somebody wants it; None: where a lane begins that was never copied."""
+    generation = latest.generation + 1 if latest is not None else 0
+    if offset is None:
+        return New(generation, RESET, Start.BY_OPTION, latest)
+    return New(generation, RESET, Start.BY_REQUEST, latest, Place(offset, "its offset was set"))
 
 
 async def _offsets_at(client: ClusterClient, names: Sequence[Partition], time_ms: int) -> dict[Partition, int]:

@@ -30,6 +30,10 @@ class StateTopic:
         self._warm = Warm()
         self._writer: TopicWriter | None = None
 
+    @property
+    def cluster_id(self) -> str:
+        return self._warm.client(self.cluster).cluster_id
+
     async def read(self) -> dict[str, Row]:
         """The rows of a topic that is not there, or that may not be read, are none."""
         try:

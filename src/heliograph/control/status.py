@@ -24,6 +24,7 @@ from heliograph.model.events import Event
 from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.bottleneck import bottleneck
 from heliograph.replication.generations import Holder
+from heliograph.replication.lags import target_lag
 from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
@@ -70,6 +71,12 @@ class LaneStatus:
     dropped: Mapping[str, int] = field(default_factory=dict)
     foreign: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    committed: int = -1
+    """What the ledger has; `position` may be a second newer."""
+    read_position: int = -1
+    """How far the source was read; -1 while nothing runs."""
+    target_lag: int = -1
+    """By both ends alone: what the source has and the target has not."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +108,12 @@ class FlowStatus:
 async def read_status(flows: tuple[FlowSettings, ...], now_ms: int) -> list[FlowStatus]:
     warm = Warm()
     try:
-        return list(await asyncio.gather(*(_flow_status(flow, warm, now_ms) for flow in flows)))
+        return list(await asyncio.gather(*(flow_status(flow, warm, now_ms) for flow in flows)))
     finally:
         warm.close()
 
 
-async def _flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
+async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
@@ -286,6 +293,9 @@ def _lane(
         dropped=totals.get("dropped", {}),
         foreign=totals.get("foreign", 0),
         skipped=totals.get("skipped", {}),
+        committed=entry.source_next if entry else -1,
+        read_position=max(row.get("read_position", -1), position) if running else -1,
+        target_lag=target_lag(entry, source_end, ends.target.get((remote, partition), -1)),
     )
 
 

@@ -7,13 +7,22 @@ lost; what cannot be written down is not done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.overlay import OptionChange, TopicChange
-from heliograph.control.amendments import Amendments, amendments, hold_key, load_amended, option_key, topic_key
+from heliograph.control.amendments import (
+    Amendments,
+    amendments,
+    connector_key,
+    hold_key,
+    load_amended,
+    option_key,
+    topic_key,
+)
 from heliograph.control.clock import Clock
 from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.state_topic import Row, StateTopic
@@ -54,6 +63,8 @@ class Steering:
         self._lock = asyncio.Lock()
         self._doing = ""
         self.amended = Amendments()
+        self.unfit: Mapping[str, str] = {}
+        """Connectors that do not fit the file as it is, with the reason."""
         self.is_known = state is None
         """Whether the topic that keeps changes was read."""
         self.watches: Sequence[FlowWatch] = ()
@@ -71,7 +82,14 @@ class Steering:
 
     async def settings(self) -> Settings:
         """The file as it is now with what was changed over it."""
-        return await asyncio.to_thread(load_amended, self._path, self.amended)
+        found = await asyncio.to_thread(load_amended, self._path, self.amended)
+        self.unfit = found.unfit
+        return found
+
+    @property
+    def cluster_id(self) -> str:
+        """Of the cluster that keeps changes; empty until it was reached."""
+        return self._state.cluster_id if self._state is not None else ""
 
     def close(self) -> None:
         if self._state is not None:
@@ -144,14 +162,31 @@ class Steering:
 
     async def make(self, change: Change, dry_run: bool = False) -> Mapping[str, Any]:
         """Checked, written down, then done; what cannot be done is taken back. A dry run ends after the check."""
-        if self._lock.locked():
-            raise Refused(409, f"another change is being made ({self._doing}): try again")
-        async with self._lock:
-            self._doing = change.what
+        async with self.alone(change.what):
             wanted = await self._loaded(change.rows) if change.settings else None
             if not dry_run:
                 await self._do(change, wanted)
         return {**change.answer, "dry_run": dry_run}
+
+    @contextlib.asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """While nobody else changes anything; Refused if somebody does."""
+        if self._lock.locked():
+            raise Refused(409, f"another change is being made ({self._doing}): try again")
+        async with self._lock:
+            self._doing = what
+            yield
+
+    async def restart(self, flow: str) -> None:
+        """It ends, drained, and begins anew, as at a start; the others notice nothing."""
+        async with self.alone(f"restart of {flow}"):
+            wanted = await self._loaded({})
+            others = tuple(one for one in wanted.flows if one.flow.name != flow)
+            try:
+                await self.apply(replace(wanted, flows=others))
+                await self.apply(wanted)
+            except (HeliographError, TimeoutError) as error:
+                raise Refused(409, str(error) or "a cluster did not answer in time") from error
 
     async def _do(self, change: Change, wanted: Settings | None) -> None:
         before = {key: self.amended.rows.get(key) for key in change.rows}
@@ -164,6 +199,8 @@ class Steering:
         except (HeliographError, TimeoutError) as error:
             await self._write(before)
             raise Refused(409, str(error) or "a cluster did not answer in time") from error
+        self.unfit = wanted.unfit
+        self.on_holds()
 
     async def _topic(self, change: TopicChange) -> Change:
         """The other way round takes back what was changed before, where the file alone says the same."""
@@ -181,12 +218,17 @@ class Steering:
         return wanted is not None and _takes(wanted, change.topic) is change.chosen
 
     async def _loaded(self, rows: Mapping[str, Row | None]) -> Settings:
+        """With these rows; Refused where they, or anything because of them, would not fit."""
         try:
-            return await asyncio.to_thread(load_amended, self._path, amendments(self._with(rows)))
+            found = await asyncio.to_thread(load_amended, self._path, amendments(self._with(rows)))
         except ConfigError as error:
             raise Refused(400, "; ".join(error.faults)) from error
         except HeliographError as error:
             raise Refused(409, str(error)) from error
+        unfit = [why for name, why in found.unfit.items() if name not in self.unfit or connector_key(name) in rows]
+        if unfit:
+            raise Refused(400, "; ".join(unfit))
+        return found
 
     def _with(self, rows: Mapping[str, Row | None]) -> dict[str, Row]:
         return {key: row for key, row in {**self.amended.rows, **rows}.items() if row is not None}

@@ -1,4 +1,4 @@
-"""Groups on a cluster: Connect's workers with what they run, and the offsets that a consumer group committed.
+"""Groups on a cluster: Connect's workers with what they run, who reads what in a consumer group, and the offsets it committed.
 
 Every function is a few questions to one cluster; what the answers mean is decided in replication/.
 """
@@ -6,6 +6,7 @@ Every function is a few questions to one cluster; what the answers mean is decid
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
@@ -15,6 +16,7 @@ from heliograph.kafka.client import ClusterClient, Partition
 from heliograph.kafka.consumer_groups import list_groups
 from heliograph.replication.mm2_live import HIDDEN, ConnectGroup, Member
 from heliograph.wire.connect_group import decode_tasks
+from heliograph.wire.consumer_group import decode_assignment
 from heliograph.wire.error_codes import describe
 
 _CONNECT = "connect"
@@ -53,6 +55,28 @@ async def _described(client: ClusterClient, name: str) -> ConnectGroup:
         for member in group.members
     ]
     return ConnectGroup(name, group.group_state, members)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The member that reads a partition."""
+
+    host: str
+    client_id: str
+
+
+async def owners(client: ClusterClient, group: str) -> dict[Partition, Owner]:
+    """Who reads which partition, as far as the group's coordinator tells: of a group of the classic protocol, with members."""
+    node = await client.group_coordinator(group)
+    connection = await client.connection(node)
+    request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+    answer = await connection.ask(request, DescribeGroupsResponse, connection.version(_DESCRIBE_GROUPS, 5))
+    return {
+        place: Owner(member.client_host.removeprefix("/"), member.client_id)
+        for found in answer.groups
+        for member in found.members
+        for place in decode_assignment(bytes(member.member_assignment or b""))
+    }
 
 
 async def committed_offsets(client: ClusterClient, group: str, partitions: Sequence[Partition]) -> dict[Partition, int]:

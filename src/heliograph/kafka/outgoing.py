@@ -1,4 +1,4 @@
-"""A batch on its way, and the buffer that it lies in."""
+"""Batches on their way: the buffer they were fetched into, and what is sent of it."""
 
 from __future__ import annotations
 

@@ -60,14 +60,16 @@ class Judge(Protocol):
 
 
 async def fetch_once(
-    client: ClusterClient, log: Log, offset: int, *, committed: bool, max_bytes: int = _CHUNK_BYTES
+    client: ClusterClient, log: Log, offset: int, *, committed: bool, max_bytes: int = _CHUNK_BYTES, wait_ms: int = 0
 ) -> tuple[bytearray, FetchedPartition]:
-    """One Fetch without waiting; BrokerRefused for the partition's error."""
-    connection = await client.connection(log.node, "range")
+    """One Fetch; at the end of the log it waits so long for more. BrokerRefused for the partition's error."""
+    connection = await client.connection(log.node, "poll" if wait_ms else "range")
     version = connection.version(FETCH_API, 13)
     part = FetchPartition(log.partition, -1, offset, -1, max_bytes)
     topic = FetchTopic(log.topic, uuid.UUID(log.topic_id).bytes, [part])
-    settings = FetchSettings(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, read_committed=committed)
+    settings = FetchSettings(
+        max_wait_ms=wait_ms, min_bytes=int(wait_ms > 0), max_bytes=max_bytes, read_committed=committed
+    )
     answer = await connection.exchange(
         lambda correlation: [encode_fetch(version, correlation, CLIENT_ID, settings, [topic])]
     )

@@ -1,4 +1,4 @@
-"""What only jobs need, asked for one flow: heartbeats, offset syncs, checkpoints and group offsets, each where it is on.
+"""What only jobs need, asked for one flow: heartbeats, offset syncs, checkpoints, groups, the canary, each where it is on.
 
 Asks and changes nothing; the rest of the table is asked in check_rights.
 """
@@ -15,11 +15,13 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.consumer_groups import list_groups
 from heliograph.kafka.grants import may_describe_groups, may_read_groups, topic_grants, try_create
 from heliograph.operations.check_rights import OF_JOBS, Names, Rights, may, may_create
+from heliograph.replication.canary import MakeCanaryTopic, canary_topic
 from heliograph.replication.checkpoints import MakeCheckpointsTopic
 from heliograph.replication.filters import plain_names
 from heliograph.replication.heartbeats import MakeTopic
 from heliograph.replication.offset_syncs import MakeSyncsTopic
 from heliograph.replication.permissions import NEEDS, Granted, On
+from heliograph.replication.source_group import source_group
 from heliograph.replication.topic_plan import CreateTopic
 
 
@@ -38,6 +40,7 @@ async def job_rights(flow: FlowSettings, doors: Doors) -> tuple[Granted, ...]:
     if not flow.flow.trial:
         known = await _heartbeats(flow, doors) | await _offset_syncs(flow, doors)
         known |= await _checkpoints(flow, doors.target) | await _groups(flow, doors)
+        known |= await _watching(flow, doors)
     nothing = Names({})
     return tuple(
         Granted(need, known.get((need.on, need.operation), nothing).by_name) for need in NEEDS if need.on in OF_JOBS
@@ -70,6 +73,15 @@ async def _checkpoints(flow: FlowSettings, target: ClusterClient) -> Rights:
         return {}
     topic = MakeCheckpointsTopic(checkpoints_topic(flow), rules.checkpoints_replication_factor).topic
     return await _written(On.CHECKPOINTS, target, topic)
+
+
+async def _watching(flow: FlowSettings, doors: Doors) -> Rights:
+    watch = flow.jobs.watch
+    group = [source_group(flow.flow)] if watch.source_group else []
+    known: Rights = {(On.SOURCE_GROUP, "READ"): Names(await may_read_groups(doors.source, group))}
+    if watch.canary is not None:
+        known |= await _written(On.CANARY, doors.source_writer, MakeCanaryTopic(canary_topic(flow.flow)).topic)
+    return known
 
 
 async def _written(on: On, client: ClusterClient, topic: CreateTopic) -> Rights:

@@ -75,6 +75,8 @@ OF_JOBS = frozenset(
         On.SOURCE_SYNCS,
         On.TARGET_SYNCS,
         On.SOURCE_GROUPS,
+        On.SOURCE_GROUP,
+        On.CANARY,
         On.CHECKPOINTS,
         On.TARGET_GROUPS,
     }

@@ -24,6 +24,7 @@ class Start(StrEnum):
     LOG_START = "log start"
     POSITION = "position"
     TAKE_OVER = "where MirrorMaker 2 stopped"
+    BY_REQUEST = "where somebody set it"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ class On(StrEnum):
     SOURCE_HEARTBEATS = "the source's topic `heartbeats`"
     SOURCE_SYNCS = "the source's topic `mm2-offset-syncs.<target>.internal`"
     SOURCE_GROUPS = "each group of the source"
+    SOURCE_GROUP = "group `heliograph-<source>-<target>`"
+    CANARY = "topic `heliograph-canary-<source>-<target>`"
     HOME_LEDGER = "the source's topic `__heliograph-ledger`"
     REMOTE_TOPICS = "each remote topic"
     OWN_TOPICS = "topics `__heliograph-*`"
@@ -75,6 +77,8 @@ _ON_SOURCE = frozenset(
         On.SOURCE_HEARTBEATS,
         On.SOURCE_SYNCS,
         On.SOURCE_GROUPS,
+        On.SOURCE_GROUP,
+        On.CANARY,
         On.START_GROUP,
         On.HOME_LEDGER,
     }
@@ -115,6 +119,11 @@ NEEDS: tuple[Need, ...] = (
     Need(On.DEAD_LETTERS, "WRITE", _WARN, "with on.bad.record = dead-letter bad records are kept there"),
     Need(On.SOURCE_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(On.SOURCE_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
+    Need(
+        On.SOURCE_GROUP, "READ", _WARN, "positions are committed as this group; without it they are not", Occasion.JOBS
+    ),
+    Need(On.CANARY, "CREATE", _WARN, "with canary.enabled it is made", Occasion.JOBS),
+    Need(On.CANARY, "WRITE", _WARN, "with canary.enabled events are sent through it", Occasion.JOBS),
     Need(On.TARGET_HEARTBEATS, "CREATE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(On.TARGET_HEARTBEATS, "WRITE", _WARN, "heartbeats are written there; without it they are not", Occasion.JOBS),
     Need(
@@ -236,6 +245,8 @@ def _finding(flow: str, alias: str, answer: Granted) -> Finding:
 _KIND = {
     On.SOURCE_TOPICS: "topic",
     On.SOURCE_HEARTBEATS: "topic",
+    On.SOURCE_GROUP: "group",
+    On.CANARY: "topic",
     On.TARGET_HEARTBEATS: "topic",
     On.SOURCE_SYNCS: "topic",
     On.TARGET_SYNCS: "topic",

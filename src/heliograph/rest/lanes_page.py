@@ -33,6 +33,7 @@ class LanesQuery:
     """Which lanes, in which order, from where. Parse with `query_of`, which refuses what is not known."""
 
     flow: str
+    topic: str = ""
     search: str = ""
     states: tuple[str, ...] = ()
     sort: str = "lane"
@@ -111,6 +112,7 @@ def query_of(flow: str, given: Mapping[str, str]) -> LanesQuery:
         _one_of("state", state, STATES)
     return LanesQuery(
         flow,
+        given.get("topic", ""),
         given.get("search", ""),
         states,
         _one_of("sort", given.get("sort") or "lane", SORTS),
@@ -157,7 +159,7 @@ def _chosen(rows: Sequence[Row], query: LanesQuery) -> Iterator[Row]:
     """Every word of the search stands in the lane's names, its state or its reason."""
     words = query.search.lower().split()
     for row in rows:
-        if query.states and row["state"] not in query.states:
+        if (query.states and row["state"] not in query.states) or query.topic not in ("", row["topic"]):
             continue
         if words:
             text = f"{row['topic']}-{row['partition']} {row['remote_topic']} {row['state']} {row['reason']}".lower()

@@ -1,8 +1,10 @@
-"""What is answered where something is refused: one body for our own paths, Connect's for Connect's."""
+"""What is answered where something is refused: one body for our own paths, Connect's for Connect's, Burrow's for Burrow's."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,12 +15,19 @@ from starlette.exceptions import HTTPException
 from heliograph.errors import Refused
 from heliograph.rest.lanes_page import BadQuery
 
+_BURROW = ("/v3/", "/burrow/")
 _CONNECT = ("/connectors", "/connector-plugins")
 
 
+def _is_connects(path: str) -> bool:
+    return path == "/" or path.startswith(_CONNECT)
+
+
 def body(path: str, status: int, message: str, field: str = "", allowed: Sequence[str] = ()) -> dict[str, Any]:
-    if path == "/" or path.startswith(_CONNECT):
+    if _is_connects(path):
         return {"error_code": status, "message": message}
+    if path.startswith(_BURROW):
+        return {"error": True, "message": message, "request": {"url": path, "host": platform.node()}}
     about: dict[str, Any] = {"message": message}
     if field:
         about["field"] = field
@@ -45,6 +54,8 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         message = f"{request.method} {request.url.path}: {str(error.detail).lower()}"
+        if _is_connects(request.url.path):
+            message = f"HTTP {error.status_code} {HTTPStatus(error.status_code).phrase}"
         return JSONResponse(body(request.url.path, error.status_code, message), error.status_code, error.headers)
 
     @app.exception_handler(Exception)

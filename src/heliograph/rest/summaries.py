@@ -29,7 +29,7 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "flow": name,
         "source": flow["source"],
         "target": flow["target"],
-        "origin": flow.get("origin", "file"),
+        "origin": _origin(scene, name),
         **_state(flow, holds, states),
         "topics": len(flow["topics"]),
         "lanes": len(rows),
@@ -40,8 +40,14 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "bottleneck": _bottleneck(scene, name, rows),
         "latency_ms": flow["latency_ms"],
         "throttle_bytes_per_s": flow["throttle"],
-        "holds": [{**hold, "subject": _subject(hold)} for hold in holds],
+        "holds": [_shown(hold) for hold in holds],
     }
+
+
+def _origin(scene: Scene, flow: str) -> str:
+    """Whether connectors made it, or the file has it."""
+    made = scene.part("connectors").get("connectors", {}).values()
+    return "rest" if any((one["flow"], one["origin"]) == (flow, "rest") for one in made) else "file"
 
 
 def _bottleneck(scene: Scene, name: str, rows: Sequence[Row]) -> str:
@@ -74,6 +80,11 @@ def _state(flow: Row, holds: Iterable[Row], states: Counter[str]) -> Row:
         draining = states["draining"] > 0
         return {"state": "draining" if draining else _PAUSED, "reason": whole["reason"], "since_ms": whole["since_ms"]}
     return {"state": "running", "reason": "", "since_ms": 0}
+
+
+def _shown(hold: Row) -> Row:
+    """Without the end of every lane, which a drain of thousands keeps."""
+    return {"subject": _subject(hold), **{name: value for name, value in hold.items() if name != "ends"}}
 
 
 def _subject(hold: Row) -> str:

@@ -232,7 +232,7 @@ def _entry(text: str) -> LedgerEntry:
 def _face(life: LaneLife) -> object:
     """What changes whenever anything of a lane's row does."""
     run, counts = life.run, life.run.counts
-    moved = (run.position(), run.source_end, run.high_watermark, run.log_start, run.target_next)
+    moved = (run.position(), run.fetch_offset, run.source_end, run.high_watermark, run.log_start, run.target_next)
     counted = (counts.records, counts.refused, counts.attaches, counts.foreign)
     generation = run.acked.generation if run.acked is not None else -1
     return (run.state, run.reason, generation, life.guard, life.finished, *moved, *counted)

@@ -487,10 +487,51 @@ def test_an_alias_with_other_characters_is_a_fault() -> None:
 
 def test_a_file_without_an_enabled_flow_says_how_to_enable_one() -> None:
     text = BASE.replace("A->B.enabled = true", "A->B.enabled = false")
-    assert faults(text) == ("mm2.properties: no flow is enabled: write A->B.enabled = true",)
+    by_rest = "or set listeners and add flows by REST"
+    assert faults(text) == (f"mm2.properties: no flow is enabled: write A->B.enabled = true, {by_rest}",)
     assert faults("clusters = A") == (
-        "mm2.properties: no flow is enabled: add a second alias to clusters, then write A->ALIAS.enabled = true",
+        f"mm2.properties: no flow is enabled: add a second alias to clusters, then write A->ALIAS.enabled = true, {by_rest}",
     )
+    assert faults("clusters = A\nlisteners = none")[0].startswith("mm2.properties: no flow is enabled")
+
+
+@pytest.mark.parametrize(
+    "line", ["listeners = http://127.0.0.1:8083", "rest.port = 8083", "rest.host.name = localhost"]
+)
+def test_a_file_that_says_where_rest_listens_may_have_no_flow_yet(line: str) -> None:
+    found = load(f"clusters = A\nA.bootstrap.servers = a:1\n{line}", "mm2.properties")
+    assert (found.flows, found.state) == ((), found.clusters["A"])
+
+
+def test_a_connect_workers_file_is_read_and_says_what_is_not_served() -> None:
+    text = (
+        "bootstrap.servers = b:1\ngroup.id = connect-cluster\nkey.converter = org.apache.kafka.connect.converters."
+        "ByteArrayConverter\noffset.storage.topic = connect-offsets\nconfig.storage.topic = connect-configs\n"
+        "status.storage.partitions = 5\nrest.port = 8080\nplugin.path = /plugins\nsecurity.protocol = SSL\n"
+    )
+    found = load(text, "worker.properties")
+    assert (found.flows, list(found.clusters)) == ((), ["worker"])
+    assert found.state == found.clusters["worker"]
+    assert (found.clusters["worker"].bootstrap, found.clusters["worker"].security.tls is not None) == (("b:1",), True)
+    assert [listener.url for listener in found.server.listeners] == ["http://127.0.0.1:8080"]
+    said = " ".join(found.warnings)
+    assert all(
+        f"{name} is not served" in said for name in ("key.converter", "worker.config.storage.topic", "plugin.path")
+    )
+    assert "offset.storage.topic" not in said.replace("config.storage.topic", "")
+    over = {
+        "clusters": "worker,A,B",
+        "A.bootstrap.servers": "a:1",
+        "B.bootstrap.servers": "b:1",
+        "A->B.enabled": "true",
+    }
+    (flow,) = load(text, "worker.properties", overlay=over).flows
+    assert (flow.mm2.group, flow.mm2.topic, flow.target.security.tls is not None) == (
+        "connect-cluster",
+        "connect-offsets",
+        True,
+    )
+    assert flow.source.security.tls is None, "the worker's keys are not the source's"
 
 
 def test_a_bad_value_of_enabled_is_one_fault() -> None:

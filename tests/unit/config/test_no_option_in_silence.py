@@ -49,6 +49,7 @@ SAMPLES = {
     "config.providers.*": "x",
     "master": "spark://m:1",
     "listeners": "none",
+    "rest.host.name": "127.0.0.2",
     "state.cluster": "B",
     "metrics.lanes": "all",
     "wan.cost.per.gb": "0.02",
@@ -73,6 +74,8 @@ TOKENS = both(
 WITH = {
     "producer.compression.type": {"A->B.recompress": "true", "B.producer.compression.type": "zstd"},
     "recompress": {"B.producer.compression.type": "lz4"},
+    "canary.interval.seconds": {"A->B.canary.enabled": "true"},
+    "canary.limit.ms": {"A->B.canary.enabled": "true"},
     "plugin.*": {"topic.filter.class": SAMPLES["topic.filter.class"]},
     "config.providers.*": {"config.providers": "extra"},
     "ssl.keystore.type": TLS | both(ssl_keystore_location="/keys"),
@@ -123,8 +126,8 @@ def sample(option: Option) -> str:
         case Whole(low=low, high=high):
             number = int(default or low) + 1
             return str(number if high is None or number <= high else low)
-        case Fraction(low=low):
-            return str(low)
+        case Fraction(low=low, high=high):
+            return str(high if float(default) == low else low)
         case Choice(values=values):
             return next((value for value in values if value.lower() != default.lower()), values[0])
         case Names(values=values):

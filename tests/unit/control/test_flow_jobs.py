@@ -15,7 +15,7 @@ from heliograph.kafka.slot import Warm
 
 FLOW = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
 HEARTBEATS = {"heartbeats on A", "heartbeats on B"}
-ALL = HEARTBEATS | {"topic configs", "ACLs", "offset syncs on A", "checkpoints"}
+ALL = HEARTBEATS | {"topic configs", "ACLs", "offset syncs on A", "checkpoints", "source group"}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def names(warm: Warm, lines: str = "", trial: str = "", at_end: bool = False) ->
         planner.close()
 
 
-def test_by_default_a_flow_has_the_jobs_of_mirrormaker_2(warm: Warm) -> None:
+def test_by_default_a_flow_has_the_jobs_of_mirrormaker_2_and_commits_its_positions(warm: Warm) -> None:
     assert names(warm) == ALL
 
 
@@ -54,6 +54,9 @@ def test_by_default_a_flow_has_the_jobs_of_mirrormaker_2(warm: Warm) -> None:
         ("sync.topic.configs.enabled = false", {"topic configs"}, set()),
         ("sync.topic.acls.enabled = false", {"ACLs"}, set()),
         ("sync.topic.deletes.enabled = true", set(), {"topic deletes"}),
+        ("commit.source.group = false", {"source group"}, set()),
+        ("lag.limit.seconds = 60", set(), {"lag limit"}),
+        ("canary.enabled = true", set(), {"canary"}),
     ],
 )
 def test_each_option_takes_its_job_away_or_adds_it(warm: Warm, line: str, gone: set[str], new: set[str]) -> None:

@@ -191,6 +191,7 @@ def test_how_a_job_stands_is_told(stage: Stage) -> None:
             "trouble": "",
             "trouble_since_ms": 0,
             "summary": "grey walls",
+            "detail": {},
         }
     ]
 

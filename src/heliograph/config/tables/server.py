@@ -22,6 +22,20 @@ ROWS = (
         since="2.4.0",
     ),
     _server(
+        "rest.port",
+        Whole(0, 65535),
+        "8083",
+        "Connect's old name for the port of listeners, which counts if listeners is not set.",
+        since="2.4.0",
+    ),
+    _server(
+        "rest.host.name",
+        Text(),
+        "",
+        "Connect's old name for the address of listeners, with rest.port. Empty: 127.0.0.1; Connect listens on every address.",
+        since="2.4.0",
+    ),
+    _server(
         "rest.auth.tokens.file",
         Text(),
         "",

@@ -1,0 +1,374 @@
+"""The web page in a real Chromium: over a real run, and over an invented one with 5,000 lanes."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from tests.support.browser import Browser, Tab
+from tests.support.clusters import TwoClusters
+from tests.support.heliograph_run import HeliographRun
+from tests.support.invented_scene import SHAPES
+from tests.support.mirror import flow_file, word
+from tests.support.page_server import PageServer
+from tests.support.rest import Rest, rest_of, wait_for_flow
+from tests.support.topics import create_topic, ends
+from tests.support.waiting import wait_until
+from tests.support.writers import samples, write
+
+ROOT = Path(__file__).parents[2]
+WITHIN_MEGABYTES = 60
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as made:
+        yield made
+
+
+@dataclass
+class Stage:
+    """A run and two topics: one that its flow copies, one that it will."""
+
+    clusters: TwoClusters
+    here: str
+    flow: str
+    first: str
+    second: str
+    rest: Rest
+
+    def write(self, topic: str, records: int) -> None:
+        write(self.clusters.a.bootstrap, topic, samples(records))
+
+    def copied(self, topic: str) -> int:
+        return sum(ends(self.clusters.b.bootstrap, f"{self.here}.{topic}"))
+
+    def wait_copied(self, topic: str, records: int) -> None:
+        wait_until(lambda: self.copied(topic) == records, f"{records} of {topic} are on the target", every=0.1)
+
+
+@pytest.fixture(scope="module")
+def stage(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    here, there, file = word(), word(), tmp_path_factory.mktemp("page") / "mm2.properties"
+    flow, first, second = f"{here}->{there}", f"{here}.orders", f"{here}.payments"
+    for topic in (first, second):
+        create_topic(two_clusters.a.bootstrap, topic, partitions=2)
+    addresses = {here: two_clusters.a.bootstrap, there: two_clusters.b.bootstrap}
+    flow_file(file, addresses, {flow: first}, {"listeners": "http://127.0.0.1:0", "state.cluster": there})
+    with HeliographRun(file) as run:
+        rest = rest_of(run)
+        wait_for_flow(rest, flow)
+        yield Stage(two_clusters, here, flow, first, second, rest)
+
+
+@pytest.fixture(scope="module")
+def five_thousand() -> Iterator[PageServer]:
+    with PageServer("load") as server:
+        yield server
+
+
+def is_clean(tab: Tab, url: str) -> None:
+    """Nothing was thrown, refused or logged as an error, and no other host was asked."""
+    assert tab.errors == []
+    assert {urlsplit(request).netloc for request in tab.requests if request.startswith("http")} == {
+        urlsplit(url).netloc
+    }
+
+
+def answer(tab: Tab, **fields: str) -> None:
+    """Fill the open dialog and send it."""
+    for name, text in fields.items():
+        tab.fill(f'dialog [name="{name}"]', text)
+    tab.click("dialog button[type=submit]")
+    tab.wait("!document.querySelector('dialog')", "the dialog is closed")
+
+
+# -- a real run -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_copied_appears_by_itself_and_topics_and_pauses_work_from_the_page(
+    browser: Browser, stage: Stage
+) -> None:
+    tab = browser.open()
+    tab.go(f"{stage.rest.url}/")
+    tab.sees("1 flow")
+    tab.wait("Boolean(document.querySelector('.map .node'))", "the map is drawn")
+    _records_appear(tab, stage)
+    _a_topic_is_added(tab, stage)
+    _a_pause_stops_the_target(tab, stage)
+    tab.go(f"{stage.rest.url}/#/flows/{stage.flow}/topics/{stage.first}?all=1")
+    tab.sees("retention.ms")
+    tab.go(f"{stage.rest.url}/#/flows/{stage.flow}/groups")
+    tab.sees("No group yet")
+    is_clean(tab, stage.rest.url)
+    tab.close()
+
+
+def _records_appear(tab: Tab, stage: Stage) -> None:
+    tab.go(f"{stage.rest.url}/#/flows/{stage.flow}/lanes?sort=position&order=desc")
+    tab.wait("document.querySelectorAll('tbody tr').length === 2", "both lanes are shown")
+    stage.write(stage.first, 1234)
+    stage.wait_copied(stage.first, 1234)
+    tab.sees("1,234")
+
+
+def _a_topic_is_added(tab: Tab, stage: Stage) -> None:
+    stage.write(stage.second, 777)
+    tab.click("button", "Add topic")
+    answer(tab, topic=stage.second, reason="wanted by the test")
+    stage.wait_copied(stage.second, 777)
+    tab.sees(stage.second)
+    tab.sees("777")
+
+
+def _a_pause_stops_the_target(tab: Tab, stage: Stage) -> None:
+    tab.click(".title button", "Pause")
+    answer(tab, reason="a look at the target")
+    tab.sees("a look at the target")
+    tab.wait(
+        "[...document.querySelectorAll('tbody .badge')].every((one) => one.textContent === 'paused')",
+        "every lane is paused",
+    )
+    before = stage.copied(stage.first)
+    stage.write(stage.first, 50)
+    tab.pump(3.0)
+    assert stage.copied(stage.first) == before == 1234
+    tab.click(".title button", "Resume")
+    answer(tab, reason="it was fine")
+    stage.wait_copied(stage.first, 1284)
+    tab.sees("1,284")
+
+
+# -- 5,000 lanes ----------------------------------------------------------------------------------------------------------
+
+
+def test_lanes_are_searched_sorted_and_opened_by_keyboard(browser: Browser, five_thousand: PageServer) -> None:
+    tab = browser.open()
+    tab.go(f"{five_thousand.url}/#/flows/frankfurt->dublin/lanes?sort=lag&order=desc")
+    tab.sees("1,900 lanes")
+    assert tab.value("document.querySelectorAll('tbody tr').length") == 50
+    assert "logistics.inventory.changed-11" in tab.value("document.querySelector('tbody tr').innerText")
+    tab.press("/")
+    tab.fill("[data-search]", "audit-1")
+    tab.wait(
+        "[...document.querySelectorAll('tbody tr')].every((row) => row.innerText.includes('audit-1'))",
+        "only what was searched for",
+    )
+    assert "search=audit-1" in tab.value("location.hash")
+    tab.press("Enter")
+    tab.wait("document.activeElement.matches('tbody tr')", "the first row has the focus")
+    tab.press("ArrowDown")
+    tab.press("Enter")
+    tab.wait("Boolean(document.querySelector('.detail'))", "the lane is opened")
+    tab.press("Escape")
+    tab.wait("!document.querySelector('.detail')", "the lane is closed")
+    tab.press("Escape")
+    tab.sees("1,900 lanes")
+    tab.click("th button", "Records/s")
+    tab.wait("location.hash.includes('sort=records_per_s')")
+    rates = tab.wait(_RATES, "rows stand by their rate")
+    assert len(rates) == 50
+    is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+_RATES = """(() => {
+  const cells = [...document.querySelectorAll('td[data-name="Records/s"]')].map((cell) => Number(cell.innerText.replaceAll(',', '')));
+  return !document.querySelector('.stale') && cells.every((rate, place) => place === 0 || rate <= cells[place - 1]) ? cells : null;
+})()"""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "#/flows/frankfurt->dublin",
+        "#/flows/frankfurt->dublin/lanes",
+        "#/flows/frankfurt->dublin/topics",
+        "#/events",
+    ],
+)
+def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, five_thousand: PageServer, path: str) -> None:
+    tab = browser.open(390, 844, dark=True, phone=True)
+    tab.go(f"{five_thousand.url}/{path}")
+    tab.wait("Boolean(document.querySelector('main .panel, main .stats'))", "the view is there")
+    assert tab.value("document.documentElement.scrollWidth") == 390
+    assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(14, 18, 23)"
+    is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+def test_a_lost_connection_is_told_and_found_again(browser: Browser) -> None:
+    tab = browser.open()
+    with PageServer("both") as server:
+        tab.go(server.url)
+        tab.sees("2 flows")
+    tab.sees("Connection lost")
+    tab.wait(r"/What is shown is \d+ s old/.test(document.body.innerText)", "how old it is")
+    with PageServer("both", server.port):
+        tab.wait(
+            "!document.querySelector('.banner') && document.querySelector('.link').textContent === 'live'",
+            "it is live again",
+        )
+    tab.close()
+
+
+def test_a_token_is_asked_for_where_the_server_wants_one(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("ann: s3cret\n")
+    with PageServer("both", tokens_file=str(tmp_path / "tokens")) as server:
+        tab = browser.open()
+        tab.go(f"{server.url}/#/flows/east->west")
+        tab.click(".title button", "Pause")
+        tab.fill('dialog [name="reason"]', "quarter's end")
+        tab.click("dialog button[type=submit]")
+        tab.sees("This server takes changes only with a token.")
+        tab.fill('dialog [name="token"]', "wrong")
+        tab.click("dialog button[type=submit]")
+        tab.sees("This token is not accepted.")
+        tab.value("document.querySelector('dialog [name=token]').value = ''")
+        answer(tab, token="s3cret")
+        tab.sees("quarter's end")
+        assert Rest(server.url).flow("east->west")["holds"][0]["who"] == "ann"
+        tab.close()
+
+
+# -- the map --------------------------------------------------------------------------------------------------------------
+
+_OVERLAPS = """(() => {
+  const boxes = [...document.querySelectorAll('.map .node, .map .tag')].map((one) => [one.getAttribute('aria-label'), one.getBoundingClientRect()]);
+  const frame = document.querySelector('.map').getBoundingClientRect();
+  const found = boxes.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1).map(([name]) => `${name} is outside`);
+  boxes.forEach(([name, one], place) => boxes.slice(place + 1).forEach(([other, two]) => {
+    if (one.left < two.right - 1 && two.left < one.right - 1 && one.top < two.bottom - 1 && two.top < one.bottom - 1) found.push(`${name} over ${other}`);
+  }));
+  return found;
+})()"""
+
+
+def test_no_cluster_and_no_label_of_the_map_hides_another(browser: Browser) -> None:
+    hidden = {}
+    for shape in ("standby", "both", "hub", "collect", "fan", "chain", "mesh"):
+        with PageServer(shape) as server:
+            for width, height in ((1440, 900), (390, 844)):
+                tab = browser.open(width, height)
+                tab.go(server.url)
+                count = len(SHAPES[shape])
+                tab.wait(
+                    f"document.querySelectorAll('.map .tag').length === {count}", f"{shape}: every flow is on the map"
+                )
+                hidden[shape, width] = tab.value(_OVERLAPS)
+                tab.close()
+    assert hidden == {where: [] for where in hidden}
+
+
+def test_without_a_flow_the_page_says_how_to_make_one(browser: Browser) -> None:
+    with PageServer("empty") as server:
+        tab = browser.open()
+        tab.go(server.url)
+        tab.sees("No flow yet")
+        tab.close()
+
+
+# -- the server -----------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_kept_by_browsers_and_the_entry_is_not(five_thousand: PageServer) -> None:
+    entry = _get(five_thousand.port, "/", "Accept: text/html")
+    assert "default-src 'none'; script-src 'self'" in entry and "Cache-Control: no-cache".lower() in entry.lower()
+    version = re.search(r"page/([0-9a-f]{16})/app.js", entry)
+    assert version is not None
+    tag = f'If-None-Match: "{version[1]}"\r\nAccept: text/html'
+    assert _get(five_thousand.port, "/", tag).startswith("HTTP/1.1 304")
+    assert "immutable" in _get(five_thousand.port, f"/page/{version[1]}/app.js")
+    assert "no-store" in _get(five_thousand.port, "/page/old/app.js")
+    assert _get(five_thousand.port, f"/page/{version[1]}/..%2Fpage.py").startswith("HTTP/1.1 404")
+    assert _get(five_thousand.port, "/", "Accept: application/json").startswith(("HTTP/1.1 404", "HTTP/1.1 200"))
+    assert "<html" not in _get(five_thousand.port, "/", "Accept: application/json")
+
+
+def test_a_stream_that_cannot_be_meant_is_refused(five_thousand: PageServer) -> None:
+    rest = Rest(five_thousand.url)
+    for query, field in {"flow=x&sort=lug": "sort", "flow=x&limit=101": "limit", "flo=x": "flo"}.items():
+        status, body = rest.ask("GET", f"/api/v1/stream?{query}")
+        assert (status, body["error"]["field"]) == (422, field)
+
+
+def test_two_hundred_readers_who_take_nothing_cost_no_memory_and_no_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+    command = [sys.executable, "-m", "tests.support.page_server", "load", str(port)]
+    with subprocess.Popen(command, cwd=ROOT) as server:
+        try:
+            rest = Rest(f"http://127.0.0.1:{port}")
+            wait_until(lambda: _answers(rest), "the server answers", every=0.2)
+            process = psutil.Process(server.pid)
+            readers = [_reader(port, place) for place in range(200)]
+            wait_until(lambda: _seconds(rest) > 0, "it ticks")
+            begun, before = _seconds(rest), process.memory_info().rss
+            wait_until(lambda: _seconds(rest) > begun + 10, "ten seconds of views", every=0.5)
+            grown = (process.memory_info().rss - before) / 1e6
+            assert grown < WITHIN_MEGABYTES, f"{grown:.0f} MB more"
+            more = [_reader(port, place) for place in range(56)]
+            status, body = rest.ask("GET", "/api/v1/stream")
+            assert (status, "256 streams" in body["error"]["message"]) == (503, True)
+            for reader in (*readers, *more):
+                reader.close()
+            wait_until(lambda: _head(port, "/api/v1/stream").startswith("HTTP/1.1 200"), "streams are served again")
+        finally:
+            server.kill()
+
+
+def _answers(rest: Rest) -> bool:
+    try:
+        return rest.ask("GET", "/api/v1")[0] == 200
+    except OSError:
+        return False
+
+
+def _seconds(rest: Rest) -> float:
+    return float(rest.get("/api/v1")["time_ms"]) / 1000
+
+
+def _reader(port: int, place: int) -> socket.socket:
+    """Asks for a stream of lanes and never reads; its buffer is as small as the system allows."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.connect(("127.0.0.1", port))
+    path = f"/api/v1/stream?flow=frankfurt-%3Edublin&limit=100&offset={place % 10 * 100}"
+    made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    return made
+
+
+def _head(port: int, path: str) -> str:
+    with socket.create_connection(("127.0.0.1", port), 30) as made:
+        made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        return made.recv(200).decode()
+
+
+def _get(port: int, path: str, headers: str = "Accept: */*") -> str:
+    with socket.create_connection(("127.0.0.1", port), 30) as made:
+        made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{headers}\r\n\r\n".encode())
+        return b"".join(iter(lambda: made.recv(1 << 16), b"")).decode()
+
+
+def test_the_stream_and_a_page_of_lanes_say_the_same(five_thousand: PageServer) -> None:
+    """What the page shows is what REST answers."""
+    query = "sort=lane&limit=20"
+    url = f"{five_thousand.url}/api/v1/stream?flow=dublin-%3Evirginia&{query}"
+    with urllib.request.urlopen(url, timeout=30) as stream:  # noqa: S310  loopback
+        assert stream.readline() == b"event: view\n"
+        first = json.loads(stream.readline().removeprefix(b"data: "))
+    rows = Rest(five_thousand.url).get(f"/api/v1/flows/dublin->virginia/lanes?{query}")["lanes"]
+    assert first["lanes"]["order"] == [row["lane"] for row in rows]
+    assert set(first["lanes"]["rows"][rows[0]["lane"]]) == set(rows[0])

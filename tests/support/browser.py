@@ -1,0 +1,228 @@
+"""A real Chromium without a window, driven over its own pipe: no driver, no library, no port.
+
+`Browser()` starts it, `open` gives a tab. What a page says on its console, what fails and what it asks for is kept for the test to judge.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_ANSWER_SECONDS = 60.0
+_FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe",
+)  # fmt: skip
+_KEYS = {
+    "Enter": ("\r", 13),
+    "Escape": ("", 27),
+    "ArrowDown": ("", 40),
+    "ArrowUp": ("", 38),
+    "ArrowRight": ("", 39),
+    "Tab": ("", 9),
+}
+
+
+def find_chromium() -> str:
+    """Where it is. A missing one is fetched by apt where that is allowed; otherwise the test is skipped and says why."""
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        for command in (
+            ["apt-get", "update", "-q"],
+            ["apt-get", "install", "-qy", "--no-install-recommends", "chromium"],
+        ):
+            subprocess.run(
+                command, check=False, capture_output=True, timeout=240
+            )  # the look below tells whether it worked
+        found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine, and apt cannot install it: apt-get install chromium")
+    return found
+
+
+class Browser:
+    """One process; end it with `close`, or as a context."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="heliograph-browser-")
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        # Chromium reads commands at 3 and answers at 4; the shell puts our pipes there.
+        line = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
+        command = [find_chromium(), *_FLAGS, f"--user-data-dir={self._folder}", "about:blank"]
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", line, *command],
+            pass_fds=(to_read, to_write),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": self._folder},
+        )
+        os.close(to_read)
+        os.close(to_write)
+        self._buffer = b""
+        self._number = 0
+        self.tabs: dict[str, Tab] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError, TimeoutError, EOFError):
+            self.call("Browser.close")
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+        os.close(self._read)
+        os.close(self._write)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def call(self, method: str, parameters: Mapping[str, Any] | None = None, session: str = "") -> dict[str, Any]:
+        self._number += 1
+        number = self._number
+        message = {"id": number, "method": method, "params": dict(parameters or {})}
+        if session:
+            message["sessionId"] = session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        for answer in self._messages(_ANSWER_SECONDS):
+            if answer.get("id") == number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+        raise TimeoutError(f"Chromium did not answer {method}")
+
+    def pump(self, seconds: float) -> None:
+        """Take what comes in by itself."""
+        for _ in self._messages(seconds):
+            pass
+
+    def _messages(self, seconds: float) -> Iterator[dict[str, Any]]:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            while b"\0" in self._buffer:
+                text, _, self._buffer = self._buffer.partition(b"\0")
+                message = json.loads(text)
+                if message.get("sessionId") in self.tabs:
+                    self.tabs[message["sessionId"]].take(message)
+                yield message
+            if select.select([self._read], [], [], left)[0]:
+                piece = os.read(self._read, 1 << 20)
+                if not piece:
+                    raise EOFError("Chromium ended")
+                self._buffer += piece
+
+    def open(self, width: int = 1440, height: int = 900, *, dark: bool = False, phone: bool = False) -> Tab:
+        target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        tab = self.tabs[session] = Tab(self, session, target)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            tab.call(f"{domain}.enable")
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}
+        tab.call("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        tab.call("Emulation.setEmulatedMedia", {"features": [scheme]})
+        return tab
+
+
+class Tab:
+    """`errors`: what the console showed as an error and what was thrown; `requests`: addresses that the page asked for."""
+
+    def __init__(self, browser: Browser, session: str, target: str) -> None:
+        self._browser = browser
+        self._session = session
+        self._target = target
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+
+    def call(self, method: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return self._browser.call(method, parameters, self._session)
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        found = message.get("params", {})
+        match message.get("method"):
+            case "Runtime.exceptionThrown":
+                details = found["exceptionDetails"]
+                self.errors.append(details.get("exception", {}).get("description") or details["text"])
+            case "Runtime.consoleAPICalled" if found["type"] in ("error", "warning", "assert"):
+                self.errors.append(" ".join(str(part.get("value", part.get("description"))) for part in found["args"]))
+            case "Log.entryAdded" if found["entry"]["level"] == "error":
+                self.errors.append(f"{found['entry']['text']} {found['entry'].get('url', '')}")
+            case "Network.requestWillBeSent":
+                self.requests.append(found["request"]["url"])
+
+    def close(self) -> None:
+        self._browser.call("Target.closeTarget", {"targetId": self._target})
+
+    def go(self, url: str) -> None:
+        self.call("Page.navigate", {"url": url})
+
+    def pump(self, seconds: float) -> None:
+        self._browser.pump(seconds)
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression is."""
+        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        answer = self.call("Runtime.evaluate", asked)
+        assert "exceptionDetails" not in answer, f"{expression}: {answer['exceptionDetails']}"
+        return answer["result"].get("value")
+
+    def wait(self, expression: str, what: str = "", seconds: float = 30.0) -> Any:
+        """Until an expression is true; its value."""
+        until = time.monotonic() + seconds
+        while not (found := self.value(expression)):
+            assert time.monotonic() < until, (
+                f"not so after {seconds:g} s: {what or expression}\n{self.text()[:2000]}\n{self.errors}"
+            )
+            self.pump(0.1)
+        return found
+
+    def text(self) -> str:
+        """All that can be read."""
+        return str(self.value("document.body.innerText"))
+
+    def sees(self, text: str, seconds: float = 30.0) -> None:
+        self.wait(f"document.body.innerText.includes({json.dumps(text)})", f"the page shows '{text}'", seconds)
+
+    def click(self, selector: str, text: str = "") -> None:
+        """The first that matches, with this text if one is given: where it is, with the mouse."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})].find((el) => el.textContent.includes({json.dumps(text)}))"
+        self.wait(f"Boolean({found})", f"{selector} {text}")
+        script = f"(() => {{ const el = {found}; el.scrollIntoView({{block: 'center'}}); const r = el.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        x, y = self.value(script)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1})
+
+    def fill(self, selector: str, text: str) -> None:
+        self.wait(f"Boolean(document.querySelector({json.dumps(selector)}))", selector)
+        self.value(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.call("Input.insertText", {"text": text})
+
+    def press(self, key: str) -> None:
+        text, code = _KEYS.get(key, (key, ord(key[0].upper())))
+        about = {"key": key, "code": key, "windowsVirtualKeyCode": code, "nativeVirtualKeyCode": code}
+        self.call(
+            "Input.dispatchKeyEvent",
+            {"type": "keyDown", "text": text, **about} if text else {"type": "rawKeyDown", **about},
+        )
+        self.call("Input.dispatchKeyEvent", {"type": "keyUp", **about})
+
+    def picture(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", {"format": "png"})["data"]))

@@ -1,0 +1,127 @@
+"""A real Kafka Connect worker and a run of Heliograph side by side: asked the same, their answers compared field by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.clusters import TwoClusters
+from tests.support.connect import mirror_source
+from tests.support.heliograph_run import HeliographRun
+from tests.support.rest import Rest
+from tests.support.topics import ends
+from tests.support.waiting import wait_until
+
+BUSY = ("a rebalance is expected", "stale configuration", "rebalance is in process")
+SHAPES = {"worker_id", "version", "commit", "kafka_cluster_id", "trace"}
+"""Fields whose values must differ; both must have them, with a value of the same type."""
+
+
+@dataclass
+class Side:
+    """A worker, and the alias under which it copies, so that both write topics of their own."""
+
+    find: Callable[[], Rest]
+    alias: str
+    clusters: TwoClusters
+    topic: str
+    name: str
+    """What its connector `orders` is really called: Heliograph refuses a flow that a connector of the same name copies."""
+
+    @property
+    def rest(self) -> Rest:
+        return self.find()
+
+    def config(self, **changed: str | None) -> dict[str, Any]:
+        base = mirror_source((self.alias, self.clusters.a.bootstrap), ("B", self.clusters.b.bootstrap), self.topic)
+        fields = {**base, **{name.replace("_", "."): value for name, value in changed.items()}}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def copied(self) -> int:
+        return sum(ends(self.clusters.b.bootstrap, f"{self.alias}.{self.topic}").values())
+
+    def state(self) -> str:
+        status, body = self.rest.ask("GET", f"/connectors/{self.name}/status")
+        if status != 200:
+            return ""
+        return " ".join([body["connector"]["state"], *(task["state"] for task in body["tasks"])])
+
+    def wait_for(self, state: str) -> None:
+        wait_until(lambda: self.state() == state, f"{self.alias} is {state}", every=0.2)
+
+
+@dataclass
+class Pair:
+    """Connect and Heliograph."""
+
+    connect: Side
+    ours: Side
+    lives: list[HeliographRun]
+    """Of our run: the last one runs now."""
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.connect, self.ours
+
+    def ask(self, method: str, path: str, body: Any = None, instead: int = 0, **sent: Any) -> None:
+        """`body` may be made for each side; `instead` is our status where Connect answers 500."""
+        answers = []
+        for side in self.sides:
+            data = body(side) if callable(body) else body
+            answers.append(settled(side.rest, method, path.replace("orders", side.name), data, **sent))
+        (theirs, said), (ours, we_said) = answers
+        label = f"{method} {path} {sent.get('raw', '')!r}"
+        if instead:
+            is_ours = isinstance(we_said, dict) and we_said.get("error_code") == ours and we_said.get("message")
+            if (theirs, ours) != (500, instead) or not is_ours or "Exception" in we_said["message"]:
+                self.differences.append(f"{label}: expected 500 and {instead}: {answers}")
+        elif theirs != ours:
+            self.differences.append(f"{label}: {answers}")
+        else:
+            plain = self._plain(said, self.connect), self._plain(we_said, self.ours)
+            self.differences += compare(*plain, label)
+
+    def _plain(self, body: Any, side: Side) -> Any:
+        text = json.dumps(body).replace(side.name, "orders").replace(side.alias, "A")
+        return json.loads(text) if body != "" else ""
+
+    def wait_for(self, state: str) -> None:
+        for side in self.sides:
+            side.wait_for(state)
+
+    def wait_copied(self, records: int) -> None:
+        for side in self.sides:
+            wait_until(lambda side=side: side.copied() == records, f"{side.alias}: {records} are copied", every=0.2)
+
+
+def settled(rest: Rest, method: str, path: str, data: Any, **sent: Any) -> tuple[int, Any]:
+    """The answer, once the worker is not just sharing out its work anew."""
+    found: list[tuple[int, Any]] = []
+
+    def is_there() -> bool:
+        found.append(rest.ask(method, path, data, **sent))
+        return not any(word in str(found[-1][1]) for word in BUSY)
+
+    wait_until(is_there, f"{method} {path} is answered", every=0.2)
+    return found[-1]
+
+
+def compare(theirs: Any, ours: Any, where: str) -> Iterator[str]:
+    """Where two answers differ, in words."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        if theirs.keys() != ours.keys():
+            yield f"{where}: {sorted(theirs)} / {sorted(ours)}"
+        for name in theirs.keys() & ours.keys():
+            if name in SHAPES:
+                if type(theirs[name]) is not type(ours[name]):
+                    yield f"{where}.{name}: {theirs[name]!r} / {ours[name]!r}"
+            else:
+                yield from compare(theirs[name], ours[name], f"{where}.{name}")
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for place, (one, other) in enumerate(zip(theirs, ours, strict=True)):
+            yield from compare(one, other, f"{where}[{place}]")
+    elif theirs != ours:
+        yield f"{where}: {theirs!r} / {ours!r}"
