@@ -119,6 +119,7 @@ def stage(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -
         "epoch.seconds": "8",
         "emit.checkpoints.enabled": "true",
         "emit.checkpoints.interval.seconds": "1",
+        "checkpoints.topic.replication.factor": "1",
         "refresh.groups.interval.seconds": "1",
         "wan.cost.per.gb": f"{COST}",
         f"{made.flow}.topic.{made.topic('slow')}.throttle.bytes.per.second": "4000",

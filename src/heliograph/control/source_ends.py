@@ -18,12 +18,13 @@ _LOOK_SECONDS = 5.0
 
 
 class SourceEnds:
-    """Looks at intervals; where all lanes follow it asks nobody."""
+    """Looks at intervals; where all lanes follow it asks nobody. `carries`: whether a task has a lane."""
 
-    def __init__(self, board: Board, warm: Warm, clock: Clock) -> None:
+    def __init__(self, board: Board, warm: Warm, clock: Clock, carries: Callable[[str], bool]) -> None:
         self._board = board
         self._warm = warm
         self._clock = clock
+        self._carries = carries
 
     async def keep(self, watches: Callable[[], Sequence[FlowWatch]]) -> None:
         while True:
@@ -45,7 +46,10 @@ class SourceEnds:
 
     def _is_idle(self, key: str) -> bool:
         view = self._board.lanes.get(key)
-        return view is not None and view.row["state"] not in (LaneState.FOLLOWING, LaneState.DRAINING)
+        if view is None:
+            return False
+        # What a task said last of a lane that was taken from it stays on the board.
+        return not self._carries(key) or view.row["state"] not in (LaneState.FOLLOWING, LaneState.DRAINING)
 
 
 def _lanes(watch: FlowWatch) -> Sequence[Lane]:

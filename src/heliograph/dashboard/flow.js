@@ -89,5 +89,5 @@ function facts(flow) {
     stat("Copied", brief(flow.records), `records, ${size(flow.bytes)}`),
     stat("Batches", brief(batches), `${raw}${flow.dropped_batches ? `, ${brief(flow.dropped_batches)} dropped` : ""}`),
     (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records && stat("At risk", brief(flow.at_risk_records), `records, ${lasting((flow.at_risk_seconds ?? 0) * 1000)}, if ${flow.source} died now`),
-    flow.bottleneck && stat("Waits for", h("span", { class: "words", title: flow.bottleneck }, flow.bottleneck), "what keeps it from being faster"));
+    flow.bottleneck && stat("Bottleneck", h("span", { class: "words", title: flow.bottleneck }, flow.bottleneck), "what keeps it from being faster"));
 }

@@ -41,7 +41,14 @@ def flow_summary(scene: Scene, name: str) -> Row:
         "latency_ms": flow["latency_ms"],
         "throttle_bytes_per_s": flow["throttle"],
         "holds": [_shown(hold) for hold in holds],
+        "changes": [change for change in scene.part("holds").get("changes", []) if _is_of(change, name)],
     }
+
+
+def _is_of(change: Row, flow: str) -> bool:
+    """A topic's change names its flow, an option begins with it: aliases may hold dots."""
+    is_options: bool = not change["flow"] and change["what"].startswith(f"{flow}.")
+    return is_options or change["flow"] == flow
 
 
 def _origin(scene: Scene, flow: str) -> str:
