@@ -1,7 +1,7 @@
 // The map of clusters and flows, drawn with live rates.
 
 import { h } from "./tree.js";
-import { layout, pathOf, placeLabels } from "./map_layout.js";
+import { layout, pathOf, placeLabels, portOf } from "./map_layout.js";
 import { flowHash } from "./route.js";
 import { brief, count, lasting, many, sizePerSecond } from "./words.js";
 import { toneOf, isQuiet } from "./tones.js";
@@ -21,13 +21,14 @@ export function map(flows, clusters, room) {
   const place = layout(names, flows, box, wide);
   const lines = flows.map((flow) => {
     const both = ways.has(`${flow.target}->${flow.source}`);
-    const [from, to] = [place.nodes.get(flow.source), place.nodes.get(flow.target)];
+    const [source, target] = [place.nodes.get(flow.source), place.nodes.get(flow.target)];
+    const [from, to] = [portOf(source, target, box), portOf(target, source, box)];
     // Two lines of one pair keep as much apart as their labels need: more where they stand side by side.
     const steep = Math.abs(to.y - from.y) > Math.abs(to.x - from.x);
     const path = pathOf(from, to, box, both ? (steep ? (wide ? 40 : 30) : wide ? 28 : 24) : 0);
     return { flow, path, label: labelOf(flow, path, both ? 0.38 : 0.5, wide) };
   });
-  const labels = placeLabels(lines.map(({ label }) => label), place.nodes, box);
+  const labels = placeLabels(lines.map(({ label }) => label), place.nodes);
   const drawn = lines.map((one, index) => ({ ...one, label: labels[index] }));
   const view = bounds(place, drawn);
   const scale = Math.min(1, room / view.width);
@@ -100,7 +101,7 @@ function node(name, at, box, flows, cluster) {
   const left = at.x - box.w / 2;
   return h("g", { key: `node ${name}`, class: `node${trouble ? " bad" : ""}`, role: "img", "aria-label": `Cluster ${name}${trouble ? `: ${trouble}` : ""}` },
     h("title", null, [name, cluster?.bootstrap, trouble].filter(Boolean).join("\n")),
-    h("rect", { x: left.toFixed(1), y: (at.y - box.h / 2).toFixed(1), width: box.w, height: box.h, rx: 9 }),
+    h("rect", { x: (at.x - at.w / 2).toFixed(1), y: (at.y - at.h / 2).toFixed(1), width: at.w, height: at.h, rx: 9 }),
     h("circle", { cx: (left + 16).toFixed(1), cy: top.toFixed(1), r: 4 }),
     h("text", { x: (left + 27).toFixed(1), y: (top + 4.5).toFixed(1), class: "name" }, short(name, box.w < 150 ? 12 : 18)),
     lines.map((text, index) => h("text", { x: (left + 12).toFixed(1), y: (top + 25 + index * 15).toFixed(1), class: "small" }, text || "no flow")));
