@@ -19,7 +19,9 @@ from heliograph.spark.line import Line
 _EPOCHS_REMEMBERED = 4
 _ALL = (True, True)
 _RELEASE_SECONDS = 6.0
-"""How long a task may take to drain a lane before its successor goes on without its word."""
+"""How long a task may take to drain a lane before its successor goes on without its word; with many lanes longer, because
+passing over one that is only slow leaves its unguarded lanes waiting for the take-over time."""
+_LANES_A_SECOND = 250
 
 
 @dataclass(eq=False)
@@ -220,21 +222,28 @@ class Conductor:
             task.line.send(words.ping())
         now = self._clock()
         held: dict[str, bool] = {}
+        better: dict[tuple[TaskEnd, tuple[bool, bool]], list[str]] = {}
+        heirs: set[TaskEnd] = set()
         for key in list(self._unsettled):
             owner = self.owners[key]
             standing = self._standing(key, self._held_once(key, held))
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
                 owner.lost_at = None if standing[1] else owner.lost_at
-                owner.holder.line.send(words.go([key], *standing, {}))
-            overdue = owner.waiting is not None and owner.holder is not None
-            if overdue and now - owner.release_asked > _RELEASE_SECONDS:
+                better.setdefault((owner.holder, standing), []).append(key)
+            asked = owner.waiting is not None and owner.holder is not None
+            if asked and now - owner.release_asked > self._release_seconds(owner.holder):
                 owner.holder, owner.lost_at = None, now
-                heir = owner.waiting
-                if heir is not None:
-                    self._grant_all(heir)
+                heirs |= {owner.waiting} if owner.waiting is not None else set()
             if owner.waiting is None and (owner.holder is None or owner.told == _ALL):
                 self._unsettled.discard(key)
+        for (task, standing), keys in better.items():
+            task.line.send(words.go(keys, *standing, {}))
+        for heir in heirs:
+            self._grant_all(heir)
+
+    def _release_seconds(self, task: TaskEnd | None) -> float:
+        return _RELEASE_SECONDS + (len(task.lanes) / _LANES_A_SECOND if task is not None else 0.0)
 
     def stop_all(self) -> None:
         for task in list(self.tasks):

@@ -202,6 +202,16 @@ def test_a_lane_that_was_taken_out_and_comes_back_had_no_gap(stage: Stage) -> No
     assert stage.gaps == []
 
 
+def test_a_task_with_thousands_of_lanes_may_take_longer_to_let_go(stage: Stage) -> None:
+    many = [f"A->B/orders/{number}" for number in range(2500)]
+    stage.task("old", *many)
+    new = stage.task("new", *many, epoch=2)
+    stage.tick(15)
+    assert gos(new) == []
+    stage.tick(2)
+    assert [len(lanes) for lanes, _, _ in gos(new)] == [2500]
+
+
 def test_lanes_that_end_together_go_on_together(stage: Stage) -> None:
     old = stage.task("old", A, B, C)
     first = stage.task("first", A, B, epoch=2)
