@@ -14,6 +14,7 @@ from heliograph.model.events import Event, event_of
 
 _RATE_SECONDS = 5.0
 _LATENCIES_KEPT = 2000
+_READ = ("following", "draining")
 _PLACES = ("position", "read_position", "source_end", "high_watermark", "target_next")
 
 
@@ -70,6 +71,8 @@ class Board:
         self._carried = (0, 0)
         self._heard: set[str] = set()
         self.parked: set[str] = set()
+        self.unread: set[str] = set()
+        """Lanes that no task reads now."""
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -115,6 +118,7 @@ class Board:
             return
         view.row = row | _kept(row, view.row)
         (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
+        (self.unread.discard if row["state"] in _READ else self.unread.add)(key)
 
     def see_end(self, key: str, end: int, now_ms: int) -> None:
         """The source of a lane that nobody reads ends here."""
@@ -159,6 +163,7 @@ class Board:
         totals = self.lanes.pop(key).totals
         self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
         self.parked.discard(key)
+        self.unread.discard(key)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

@@ -12,7 +12,7 @@ from heliograph.errors import HeliographError
 from heliograph.kafka.client import LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
-from heliograph.model.lanes import Lane, LaneState
+from heliograph.model.lanes import Lane
 
 _LOOK_SECONDS = 5.0
 
@@ -31,7 +31,10 @@ class SourceEnds:
             await asyncio.gather(*(self._look(watch) for watch in watches()))
 
     async def _look(self, watch: FlowWatch) -> None:
-        idle = {(lane.id.topic, lane.id.partition): lane.id.key for lane in _lanes(watch) if self._is_idle(lane.id.key)}
+        unread = self._board.unread
+        if not unread:
+            return
+        idle = {(lane.id.topic, lane.id.partition): key for lane in _lanes(watch) if (key := lane.id.key) in unread}
         if not idle:
             return
         committed = watch.settings.isolation == "read_committed"
@@ -40,12 +43,8 @@ class SourceEnds:
         except (HeliographError, TimeoutError):
             return  # the flow says so itself
         for place, end in ends.items():
-            if self._is_idle(idle[place]):
+            if idle[place] in self._board.unread:
                 self._board.see_end(idle[place], end, self._clock.now_ms())
-
-    def _is_idle(self, key: str) -> bool:
-        view = self._board.lanes.get(key)
-        return view is not None and view.row["state"] not in (LaneState.FOLLOWING, LaneState.DRAINING)
 
 
 def _lanes(watch: FlowWatch) -> Sequence[Lane]:

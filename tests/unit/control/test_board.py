@@ -209,3 +209,15 @@ def test_whoever_asks_is_told_of_the_lanes_that_were_reported_since() -> None:
     mark = board.mark
     board.forget_lane(LANE)
     assert list(board.changed_since(mark)) == [LANE]
+
+
+def test_lanes_that_no_task_reads_are_known() -> None:
+    board = Board()
+    take(board, "one", 1, state="parked")
+    take(board, "one", 1, OTHER, state="following")
+    assert board.unread == {LANE}
+    take(board, "one", 2, state="draining")
+    take(board, "one", 2, OTHER, state="waiting")
+    assert board.unread == {OTHER}
+    board.forget_lane(OTHER)
+    assert board.unread == set()
