@@ -48,7 +48,7 @@ class Family:
             return sum(self._cpu.values())
 
     def by_part(self) -> dict[str, float]:
-        """CPU seconds of the driver, of the JVM and of all Python workers, as of the last `cpu_seconds`."""
+        """CPU seconds of the driver, of the REST server, of the JVM and of all Python workers, as of the last `cpu_seconds`."""
         with self._lock:
             sums: dict[str, float] = {}
             for pid, seconds in self._cpu.items():
@@ -112,6 +112,8 @@ def _part(process: psutil.Process) -> str:
         command = []
     if any("spark.daemon" in word for word in command):
         return "workers"
+    if "heliograph.rest.server" in command:
+        return "REST server"
     return "JVM" if command and command[0].endswith("java") else "driver"
 
 

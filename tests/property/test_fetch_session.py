@@ -86,7 +86,7 @@ def test_what_did_not_change_is_not_sent_again() -> None:
     step = session.step(partitions({KEYS[0]: 5, KEYS[1]: 6}))
     assert (step.epoch, step.topics, step.forgotten) == (2, [], [])
     session.answered(77)
-    assert session.same() == SessionStep(77, 3, [], [])
+    assert session.change({}, []) == SessionStep(77, 3, [], [])
 
 
 def test_a_session_begins_anew_in_place_of_the_old_one() -> None:
@@ -94,6 +94,6 @@ def test_a_session_begins_anew_in_place_of_the_old_one() -> None:
     session.step({})
     session.answered(77)
     session.lost()
-    assert session.same() is None
+    assert session.is_new
     step = session.step(partitions({KEYS[0]: 1}))
     assert (step.session_id, step.epoch, len(step.topics)) == (77, 0, 1)

@@ -87,8 +87,11 @@ class Pair:
     def _plain(self, body: Any, side: Side) -> Any:
         text = json.dumps(body).replace(side.name, "orders").replace(side.alias, "A")
         found = json.loads(text) if body != "" else ""
-        if isinstance(found, dict) and "offsets" in found:  # in Connect they come in the order of a hash table
+        # In Connect names and offsets come in the order of a hash table.
+        if isinstance(found, dict) and "offsets" in found:
             found["offsets"].sort(key=lambda row: json.dumps(row, sort_keys=True))
+        elif isinstance(found, list) and all(isinstance(one, str) for one in found):
+            found.sort()
         return found
 
     def wait_for(self, state: str) -> None:

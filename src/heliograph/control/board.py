@@ -6,6 +6,7 @@ Pure bookkeeping: reports in, rows and totals out. What others may see of it goe
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from heliograph.model.events import Event, event_of
 
 _RATE_SECONDS = 5.0
 _LATENCIES_KEPT = 2000
+_READ = ("following", "draining")
 _PLACES = ("position", "read_position", "source_end", "high_watermark", "target_next")
 
 
@@ -69,6 +71,8 @@ class Board:
         self._carried = (0, 0)
         self._heard: set[str] = set()
         self.parked: set[str] = set()
+        self.unread: set[str] = set()
+        """Lanes that no task reads now."""
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -76,6 +80,10 @@ class Board:
         """The newest, by flow."""
         self.changed: set[str] = set()
         """Lanes that were reported since somebody last looked."""
+        self.mark = 0
+        """How often a lane was reported, or went."""
+        self._marks: dict[str, int] = {}
+        """When it was last so with each lane, the latest last."""
         self.events: list[Event] = []
         self.slots: dict[str, dict[str, Any]] = {}
 
@@ -98,7 +106,7 @@ class Board:
         view.text = ""
         self._heard.add(key)
         self._seen[(attempt, key)] = counts
-        self.changed.add(key)
+        self._changed(key)
         if latencies := row.get("latency_ms"):
             flow = key.split("/", 1)[0]
             self.latencies.setdefault(flow, deque(maxlen=_LATENCIES_KEPT)).extend(latencies)
@@ -110,6 +118,7 @@ class Board:
             return
         view.row = row | _kept(row, view.row)
         (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
+        (self.unread.discard if row["state"] in _READ else self.unread.add)(key)
 
     def see_end(self, key: str, end: int, now_ms: int) -> None:
         """The source of a lane that nobody reads ends here."""
@@ -120,11 +129,25 @@ class Board:
         since_ms = (view.row.get("waiting_since_ms") or now_ms) if waiting else 0
         view.row = view.row | {"source_end": end, "waiting_since_ms": since_ms}
         view.text = ""
+        self._changed(key)
+
+    def _changed(self, key: str) -> None:
         self.changed.add(key)
+        self.mark += 1
+        self._marks.pop(key, None)
+        self._marks[key] = self.mark
+
+    def changed_since(self, mark: int) -> Iterator[str]:
+        """The lanes that were reported, or went, since the board had this mark, the latest first."""
+        for key, number in reversed(self._marks.items()):
+            if number <= mark:
+                return
+            yield key
 
     def rows_of(self, flow: str) -> list[dict[str, Any]]:
         """The last reports of one flow's lanes."""
-        return [view.row for key, view in self.lanes.items() if key.startswith(f"{flow}/")]
+        prefix = f"{flow}/"
+        return [view.row for key, view in self.lanes.items() if key.startswith(prefix)]
 
     def forget_attempts(self, alive: set[str]) -> None:
         """Drop what is only needed to sum reports of tasks that are gone."""
@@ -136,10 +159,11 @@ class Board:
 
     def forget_lane(self, key: str) -> None:
         """It is carried no more; what it carried stays in the sums."""
-        self.changed.add(key)
+        self._changed(key)
         totals = self.lanes.pop(key).totals
         self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
         self.parked.discard(key)
+        self.unread.discard(key)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

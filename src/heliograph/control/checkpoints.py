@@ -59,6 +59,8 @@ class CheckpointJob:
         self._placed: Sequence[Placed] = ()
         self._looked = 0.0
         self._latencies: dict[CheckpointKey, Spread] = {}
+        self._shown: list[dict[str, Any]] | None = None
+        """What `groups` says until the next turn: it is asked every second, and groups are many."""
 
     @property
     def name(self) -> str:
@@ -73,6 +75,7 @@ class CheckpointJob:
         exists = await self._read_on()
         found = await self._positions.look()
         placed = self._placed = [place for place in found.placed if not place.is_share]
+        self._shown = None
         actions: list[CheckpointAction] = []
         if not exists:
             factor = self._settings.jobs.groups.checkpoints_replication_factor
@@ -124,12 +127,15 @@ class CheckpointJob:
             took_ms = round((self._clock.monotonic() - self._looked) * 1000, 1)
             for one in due[at : at + _RECORDS_PER_BATCH]:
                 self._latencies.setdefault((one.group, one.remote, one.partition), Spread()).add([took_ms])
+        self._shown = None
         return ()
 
     def groups(self) -> list[dict[str, Any]]:
         """Each group in each partition, for metrics: what it committed, how much of that its newest checkpoint lacks, how long
         checkpoints took."""
-        return [self._group(place, (place.group, place.remote, place.partition)) for place in self._placed]
+        if self._shown is None:
+            self._shown = [self._group(place, (place.group, place.remote, place.partition)) for place in self._placed]
+        return self._shown
 
     def _group(self, place: Placed, key: CheckpointKey) -> dict[str, Any]:
         last, latency = self._last.get(key), self._latencies.get(key)

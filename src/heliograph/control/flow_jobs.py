@@ -43,11 +43,8 @@ class Ground:
     tell: Callable[[Event], None]
     rows: Callable[[], Iterable[Mapping[str, Any]]] = tuple
     """The flow's lanes as their tasks last told of them."""
-
-    def positions(self) -> dict[Partition, int]:
-        """What the target has acknowledged, by source partition."""
-        places = ((row["lane"].rsplit("/", 2), row.get("position", -1)) for row in self.rows())
-        return {(topic, int(number)): position for (_, topic, number), position in places if position >= 0}
+    positions: Callable[[], Mapping[Partition, int]] = dict
+    """What the target has acknowledged, by source partition."""
 
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:

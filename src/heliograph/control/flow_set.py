@@ -26,6 +26,7 @@ from heliograph.control.flow_jobs import (
 from heliograph.control.flow_tasks import FlowTasks
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan, FlowPlanner
+from heliograph.control.positions import Positions
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.errors import (
     AccessRefused,
@@ -154,9 +155,18 @@ class FlowSet:
             yield from companions(jobs)
 
     def _ground(self, watch: FlowWatch) -> Ground:
-        rows = partial(self._manner.board.rows_of, watch.name)
-        look, made, tell = watch.look_soon, self._topic_made, self._events.tell
-        return Ground(watch.settings, watch.plan_now, watch.planner, self._warm, self._clock, look, made, tell, rows)
+        return Ground(
+            watch.settings,
+            watch.plan_now,
+            watch.planner,
+            self._warm,
+            self._clock,
+            look_again=watch.look_soon,
+            topic_made=self._topic_made,
+            tell=self._events.tell,
+            rows=partial(self._manner.board.rows_of, watch.name),
+            positions=Positions(self._manner.board, watch.name).now,
+        )
 
     async def close_books(self) -> None:
         """Everything is copied and in the ledger: offset syncs, checkpoints and group offsets, each once."""

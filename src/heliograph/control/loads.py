@@ -16,6 +16,7 @@ class Loads:
         self.by_lane: dict[LaneId, float] = {}
         self._carried: dict[str, int] = {}
         self._busy: set[str] = set()
+        self._names: dict[str, LaneId] = {}
 
     def weigh(self, heard: set[str]) -> None:
         """Once a second, with the lanes that were reported since."""
@@ -26,8 +27,11 @@ class Loads:
             if not carried and key not in self._busy:
                 continue
             self._carried[key] = size
-            flow, topic, partition = key.rsplit("/", 2)
-            lane = LaneId(flow, topic, int(partition))
+            lane = self._names.get(key) or self._name(key)
             load = _KEPT * self.by_lane.get(lane, float(carried)) + (1 - _KEPT) * carried
             self.by_lane[lane] = load
             (self._busy.add if load >= 1 else self._busy.discard)(key)
+
+    def _name(self, key: str) -> LaneId:
+        flow, topic, partition = key.rsplit("/", 2)
+        return self._names.setdefault(key, LaneId(flow, topic, int(partition)))

@@ -308,6 +308,8 @@ class Replicator:
 
     def held(self, key: str) -> dict[str, Any]:
         """What is to be said of a lane that somebody stopped; nothing of others."""
+        if not self.steering.amended.holds:
+            return {}
         flow, topic, partition = key.rsplit("/", 2)
         hold = self.steering.hold_on(LaneId(flow, topic, int(partition)))
         is_carried = self._conductor is not None and self._conductor.carries_lane(key)

@@ -12,7 +12,7 @@ from heliograph.errors import HeliographError
 from heliograph.kafka.client import LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
-from heliograph.model.lanes import Lane, LaneState
+from heliograph.model.lanes import Lane
 
 _LOOK_SECONDS = 5.0
 
@@ -32,7 +32,7 @@ class SourceEnds:
             await asyncio.gather(*(self._look(watch) for watch in watches()))
 
     async def _look(self, watch: FlowWatch) -> None:
-        idle = {(lane.id.topic, lane.id.partition): lane.id.key for lane in _lanes(watch) if self._is_idle(lane.id.key)}
+        idle = {(lane.id.topic, lane.id.partition): key for lane in _lanes(watch) if self._is_idle(key := lane.id.key)}
         if not idle:
             return
         committed = watch.settings.isolation == "read_committed"
@@ -45,11 +45,8 @@ class SourceEnds:
                 self._board.see_end(idle[place], end, self._clock.now_ms())
 
     def _is_idle(self, key: str) -> bool:
-        view = self._board.lanes.get(key)
-        if view is None:
-            return False
         # What a task said last of a lane that was taken from it stays on the board.
-        return not self._carries(key) or view.row["state"] not in (LaneState.FOLLOWING, LaneState.DRAINING)
+        return key in self._board.lanes and (key in self._board.unread or not self._carries(key))
 
 
 def _lanes(watch: FlowWatch) -> Sequence[Lane]:

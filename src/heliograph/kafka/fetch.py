@@ -20,17 +20,17 @@ from heliograph.kafka.lane import Failure, LaneRun
 from heliograph.kafka.memory import Memory, ReadLimits
 from heliograph.kafka.outgoing import Chunk
 from heliograph.kafka.ranges import FETCH_API
+from heliograph.kafka.wishes import Wishes
 from heliograph.metrics.meters import BUSY, SOURCE, TARGET, THROTTLED, FlowMeter, Stopwatch
 from heliograph.replication.throttle import Throttle
 from heliograph.wire.error_codes import describe
 from heliograph.wire.fetch_codec import (
     FetchedPartition,
-    FetchPartition,
     FetchSettings,
     decode_fetch,
     encode_fetch,
 )
-from heliograph.wire.fetch_session import FORGOTTEN, FetchSession, SessionStep, TopicKey
+from heliograph.wire.fetch_session import FORGOTTEN, SessionStep
 
 _SHORT_WAIT_MS = 5
 _JOIN_SECONDS = 0.003
@@ -60,20 +60,13 @@ class SourceReader:
         self._on_data = on_data
         self._lanes: dict[tuple[str, int], LaneRun] = {}
         self._by_id: dict[tuple[bytes, int], LaneRun] = {}
-        self._keys: dict[LaneRun, tuple[TopicKey, int]] = {}
+        self._wishes = Wishes(limits.lane_bytes, limits.partition_bytes)
         self._changed = asyncio.Event()
         self._connection: Connection | None = None
         self._dialling = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._session = FetchSession()
         self._polled: dict[LaneRun, int] = {}
         """The lanes of the request on its way, and from which offset each was asked for."""
-        self._quiet: tuple[dict[LaneRun, int], int] | None = None
-        """The lanes that were asked for and the bytes that may come, after a request that nothing came of."""
-        self._comings = 0
-        """How often a lane joined or left."""
-        self._parts: dict[LaneRun, FetchPartition] = {}
-        """What was last asked for of each lane."""
         self._interrupted = False
         self._interrupting: asyncio.TimerHandle | None = None
         self._joined = 0.0
@@ -91,15 +84,9 @@ class SourceReader:
                 self._connection = await self._client.dial(self._node, self._limits.buffers)
 
     def add(self, run: LaneRun) -> None:
-        name, topic_id, partition = run.lane.id.topic, uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition
-        key = ((name, topic_id), partition)
-        if key in self._session:
-            self._session.lost()  # the broker said already how far this partition goes, and would not say it again
-        self._lanes[(name, partition)] = run
-        self._by_id[(topic_id, partition)] = run
-        self._keys[run] = key
-        self._parts.pop(run, None)
-        self._came_or_went()
+        self._lanes[(run.lane.id.topic, run.lane.id.partition)] = run
+        self._by_id[_id_of(run)] = run
+        self._wishes.add(run)
         self.wake()
         self._joined = time.monotonic()
         if self._task is None or self._task.done():
@@ -121,14 +108,8 @@ class SourceReader:
     def remove(self, run: LaneRun) -> None:
         if self._lanes.get((run.lane.id.topic, run.lane.id.partition)) is run:
             del self._lanes[(run.lane.id.topic, run.lane.id.partition)]
-            (_, topic_id), partition = self._keys.pop(run)
-            del self._by_id[(topic_id, partition)]
-            self._parts.pop(run, None)
-            self._came_or_went()
-
-    def _came_or_went(self) -> None:
-        self._comings += 1
-        self._quiet = None
+            del self._by_id[_id_of(run)]
+            self._wishes.remove(run)
 
     def wake(self) -> None:
         """A lane may want data again."""
@@ -172,58 +153,52 @@ class SourceReader:
                 return
 
     async def _read_once(self) -> None:
-        if await self._poll_again():
-            return
         self.watch.enter(BUSY)
         self._changed.clear()
-        wanting = [run for run in self._lanes.values() if run.wants_data(self._limits.lane_bytes)]
+        wanting = self._wishes.look()
         if not wanting:
             if self._lanes:
                 self.watch.enter(TARGET)
                 await self._changed.wait()
             return
-        allowed = {run: most for run in wanting if (most := self.throttle.allowance(run.lane.id)) > 0}
-        pause_s = self.throttle.wait(run.lane.id for run in wanting if run not in allowed)
-        if not allowed:
+        allowed, pause_s = self._allowed(wanting)
+        if allowed is not None and not allowed:
             self.watch.enter(THROTTLED)
             await self._changed_within(pause_s)
             return
-        share = self._memory.share(self._limits.max_bytes)
-        max_bytes = max(1, int(min(self._limits.max_bytes, share, max(allowed.values()))))
+        most = min(self._limits.max_bytes, self._memory.share(self._limits.max_bytes))
+        max_bytes = max(1, int(min(most, max(allowed.values())) if allowed else most))
         self.watch.enter(TARGET)
         await self._memory.room(max_bytes)
-        connection = await self._logged_in()
-        # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
-        wait_ms = self._limits.max_wait_ms if len(wanting) == len(self._lanes) else _SHORT_WAIT_MS
-        if time.monotonic() - self._joined < _JOINING_SECONDS:
-            wait_ms = min(wait_ms, _JOINING_WAIT_MS)
-        if len(allowed) < len(wanting):
-            wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
-        polled, comings = {run: run.fetch_offset for run in wanting}, self._comings
-        moved = await self._poll(connection, polled, self._session.step(self._request(allowed)), (wait_ms, max_bytes))
-        if not moved and len(allowed) < len(self._lanes):
-            # Nothing was there of those lanes that may be read: it is the others that hold it up.
-            self.watch.blame(THROTTLED if len(allowed) < len(wanting) else TARGET)
-        # A full wait means that no lane was left out.
-        still = wait_ms == self._limits.max_wait_ms and not moved and comings == self._comings
-        self._quiet = (polled, max_bytes) if still else None
+        await self._ask(await self._logged_in(), allowed, pause_s, max_bytes)
         await asyncio.sleep(0)
 
-    async def _poll_again(self) -> bool:
-        """The last request once more, while nothing has come of it and no lane joined or left: what the broker remembers is
-        what is wanted, however many lanes that are. False: look at every lane."""
-        step = self._session.same()
-        if self._quiet is None or step is None or self.throttle.has_limits:
-            return False
-        polled, max_bytes = self._quiet
-        self.watch.enter(TARGET)
-        await self._memory.room(max_bytes)
-        connection = await self._logged_in()
-        if self._quiet is None:
-            return False
-        if await self._poll(connection, polled, step, (self._limits.max_wait_ms, max_bytes)):
-            self._quiet = None
-        return True
+    def _allowed(self, wanting: Mapping[LaneRun, int]) -> tuple[dict[LaneRun, float] | None, float]:
+        """The lanes that may be read now with the bytes that their limits leave, and how long the others wait; None: no limits."""
+        if not self.throttle.has_limits:
+            return None, 0.0
+        allowed = {run: most for run in wanting if (most := self.throttle.allowance(run.lane.id)) > 0}
+        return allowed, self.throttle.wait(run.lane.id for run in wanting if run not in allowed)
+
+    async def _ask(
+        self, connection: Connection, allowed: dict[LaneRun, float] | None, pause_s: float, max_bytes: int
+    ) -> None:
+        wanting = self._wishes.look()  # lanes may have come, gone and failed since there was room
+        if allowed is not None:
+            allowed = {run: most for run, most in allowed.items() if run in wanting}
+        polled, asked = dict(wanting), len(wanting if allowed is None else allowed)
+        if not asked:
+            return
+        # With a lane left out for its backlog a long poll could sleep over the moment when it wants data again.
+        wait_ms = self._limits.max_wait_ms if len(polled) == len(self._lanes) else _SHORT_WAIT_MS
+        if time.monotonic() - self._joined < _JOINING_SECONDS:
+            wait_ms = min(wait_ms, _JOINING_WAIT_MS)
+        if asked < len(polled):
+            wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
+        moved = await self._poll(connection, polled, self._wishes.step(allowed), (wait_ms, max_bytes))
+        if not moved and asked < len(self._lanes):
+            # Nothing was there of those lanes that may be read: it is the others that hold it up.
+            self.watch.blame(THROTTLED if asked < len(polled) else TARGET)
 
     async def _poll(
         self, connection: Connection, polled: dict[LaneRun, int], step: SessionStep, most: tuple[int, int]
@@ -233,7 +208,7 @@ class SourceReader:
         try:
             return await self._exchange(connection, step, *most)
         except BaseException:
-            self._session.lost()  # whether the broker took it is not known
+            self._wishes.session.lost()  # whether the broker took it is not known
             raise
         finally:
             self._polled = {}
@@ -285,35 +260,13 @@ class SourceReader:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
-    def _request(self, wanting: Mapping[LaneRun, float]) -> dict[tuple[TopicKey, int], FetchPartition]:
-        """Each lane with the bytes that its limits allow."""
-        wanted: dict[tuple[TopicKey, int], FetchPartition] = {}
-        # The first partition of a request alone may exceed its limit (KIP-74): rotate, or a large batch starves.
-        first = next(iter(wanting))
-        if self._lanes.pop((first.lane.id.topic, first.lane.id.partition), None) is first:
-            self._lanes[(first.lane.id.topic, first.lane.id.partition)] = first
-        for run, most in wanting.items():
-            part = self._parts.get(run)
-            size = self._limits.partition_bytes if most >= self._limits.partition_bytes else max(1, int(most))
-            if part is None or (part.offset, part.last_fetched_epoch, part.max_bytes) != (
-                run.fetch_offset,
-                run.fetch_epoch,
-                size,
-            ):
-                assert run.start is not None  # noqa: S101  a lane is added after begin()
-                epoch = run.start.source_leader_epoch
-                part = FetchPartition(run.lane.id.partition, epoch, run.fetch_offset, run.fetch_epoch, size)
-                self._parts[run] = part
-            wanted[self._keys[run]] = part
-        return wanted
-
     async def _hand_out(self, version: int, chunk: Chunk) -> bool:
         """Whether a lane got records, or failed."""
         result = decode_fetch(version, memoryview(chunk.buffer)[: chunk.size])
         if result.error_code in FORGOTTEN:
-            self._session.lost()  # a broker that was started again, or has many readers
+            self._wishes.session.lost()  # a broker that was started again, or has many readers
             return True
-        self._session.answered(result.session_id)
+        self._wishes.session.answered(result.session_id)
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
         self.meter.fetched(sum(part.end - part.start for part in result.partitions), chunk.size, result.throttle_ms)
@@ -354,6 +307,10 @@ class SourceReader:
             self._connection.close()
         for run in list(self._lanes.values()):
             run.fail(Failure(None, message, finding="source"))
+
+
+def _id_of(run: LaneRun) -> tuple[bytes, int]:
+    return uuid.UUID(run.lane.source_topic_id).bytes, run.lane.id.partition
 
 
 def _now_ms() -> int:

@@ -68,6 +68,8 @@ class LaneRun:
 
     told: tuple[set[LaneRun], ...] = ()
     """Who wants to know that there may be news of this lane."""
+    outbox: dict[LaneRun, None] | None = None
+    """The writer's: lanes with something queued."""
 
     def __init__(self, lane: Lane, window: int, expiration_ms: int, until: int | None) -> None:
         self.lane = lane
@@ -170,6 +172,7 @@ class LaneRun:
 
     def stop_at(self, failure: Failure) -> None:
         """What is queued may still go; then the lane stops for this reason."""
+        self.stir()
         if self.queue or self.in_flight:
             self.pending_failure = failure
         else:
@@ -177,6 +180,7 @@ class LaneRun:
 
     def drain(self) -> None:
         """Read no more; send what is queued, take the answers, then be idle."""
+        self.stir()
         self.draining = True
         self.stopped.set()
         self._note_idle()
@@ -218,6 +222,8 @@ class LaneRun:
         if item.chunk is not None:
             item.chunk.hold()
         self.idle.clear()
+        if self.outbox is not None:
+            self.outbox[self] = None
 
     # -- sending ----------------------------------------------------------------------------------------------------
 

@@ -46,6 +46,8 @@ class TargetWriter:
         self._timeout_ms = request_timeout_ms
         self._on_answer = on_answer
         self._lanes: dict[tuple[str, int], LaneRun] = {}
+        self._queued: dict[LaneRun, None] = {}
+        """Lanes with something to send, the longest waiting first; the others are not looked at, however many they are."""
         self._ready = asyncio.Event()
         self._connection: Connection | None = None
         self._waiting: deque[tuple[float, list[LaneRun]]] = deque()
@@ -69,12 +71,17 @@ class TargetWriter:
 
     def add(self, run: LaneRun) -> None:
         self._lanes[(run.lane.remote_topic, run.lane.id.partition)] = run
+        run.outbox = self._queued
+        if run.queue:
+            self._queued[run] = None
         self.warm()
         self._ready.set()
 
     def remove(self, run: LaneRun) -> None:
         if self._lanes.get((run.lane.remote_topic, run.lane.id.partition)) is run:
             del self._lanes[(run.lane.remote_topic, run.lane.id.partition)]
+            run.outbox = None
+            self._queued.pop(run, None)
 
     def wake(self) -> None:
         self._ready.set()
@@ -147,7 +154,9 @@ class TargetWriter:
         chosen: list[LaneRun] = []
         batches: dict[tuple[str, str], list[tuple[int, Buffer]]] = {}
         size = 0
-        for run in list(self._lanes.values()):
+        for run in list(self._queued):
+            if not run.queue:
+                del self._queued[run]  # it failed, and reads again what it had
             if not run.can_send(now_ms):
                 continue
             if chosen and (size + run.queue[0].size > _REQUEST_BYTES or len(chosen) >= _REQUEST_LANES):
@@ -157,10 +166,9 @@ class TargetWriter:
             chosen.append(run)
             lane = run.lane
             batches.setdefault((lane.remote_topic, lane.target_topic_id), []).append((lane.id.partition, item.data))
-        for run in chosen:
-            key = (run.lane.remote_topic, run.lane.id.partition)
-            del self._lanes[key]
-            self._lanes[key] = run
+            del self._queued[run]
+            if run.queue:
+                self._queued[run] = None  # behind those that wait since before
         return chosen, [ProduceTopic(name, uuid.UUID(key).bytes, found) for (name, key), found in batches.items()]
 
     async def _take_answers(self, connection: Connection) -> None:

@@ -23,6 +23,11 @@ class LaneId:
     def key(self) -> str:
         return f"{self.flow}/{self.topic}/{self.partition}"
 
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Sorts as it does, and faster: comparing dataclasses is Python."""
+        return self.flow, self.topic, self.partition
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -43,6 +48,10 @@ class Lane:
     timestamp_after_max_ms: int = 9_223_372_036_854_775_807
     timestamp_before_max_ms: int = 9_223_372_036_854_775_807
     target_compacted: bool = False
+
+    def __hash__(self) -> int:
+        """Of the name alone: thousands are looked up at a time."""
+        return hash(self.id)
 
 
 @dataclass(frozen=True)

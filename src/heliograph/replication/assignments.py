@@ -36,7 +36,7 @@ def balance(
         return []
     count = max(1, min(slots, len(lanes)))
     weights = _weights(lanes, loads)
-    heaviest_first = sorted(lanes, key=lambda lane: (-weights[lane.id], lane.id))
+    heaviest_first = sorted(lanes, key=lambda lane: (-weights[lane.id], lane.id.place))
     plain = _Slots(count, weights)
     plain.place(heaviest_first)
 
@@ -46,7 +46,7 @@ def balance(
     moved = [lane for lane in heaviest_first if not sticky.keep(lane, previous.get(lane.id), limit)]
     sticky.place(moved)
     chosen = sticky if sticky.heaviest <= limit and not sticky.has_empty else plain
-    return [tuple(sorted(slot, key=lambda lane: lane.id)) for slot in chosen.lanes]
+    return [tuple(sorted(slot, key=lambda lane: lane.id.place)) for slot in chosen.lanes]
 
 
 def epoch_length(seconds: float, lanes: int) -> float:

@@ -74,7 +74,8 @@ class Committing:
         if self._all_at is None or now_s - self._all_at >= _AGAIN_SECONDS:
             self.committed.clear()
             self._all_at = now_s
-        self.committed = {place: offset for place, offset in self.committed.items() if place in positions}
+        if not self.committed.keys() <= positions.keys():
+            self.committed = {place: offset for place, offset in self.committed.items() if place in positions}
         moved = {place: offset for place, offset in positions.items() if self.committed.get(place) != offset}
         return [CommitPositions(self.group, moved)] if moved else []
 

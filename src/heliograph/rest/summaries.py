@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heliograph.metrics.picture import lag_of
 from heliograph.model.lanes import LaneState
 from heliograph.replication.bottleneck import bottleneck
-from heliograph.rest.lanes_page import lag_of
 
 if TYPE_CHECKING:
     from heliograph.rest.scene import Scene

@@ -15,6 +15,8 @@ from heliograph.wire.fetch_codec import FetchPartition, FetchTopic
 TopicKey = tuple[str, bytes]
 """Name and id: which of them is sent, the version decides."""
 
+TopicPart = tuple[TopicKey, int]
+
 _FIRST = 0
 _LARGEST = 0x7FFF_FFFF
 FORGOTTEN = frozenset({70, 71, 106})
@@ -38,31 +40,34 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _FIRST
-        self._known: dict[tuple[TopicKey, int], FetchPartition] = {}
+        self._known: dict[TopicPart, FetchPartition] = {}
 
-    def step(self, wanted: Mapping[tuple[TopicKey, int], FetchPartition]) -> SessionStep:
+    def step(self, wanted: Mapping[TopicPart, FetchPartition]) -> SessionStep:
         """A request after which the broker remembers exactly `wanted`, in this order where it is full."""
         if self._epoch == _FIRST:
             self._known = dict(wanted)
             return SessionStep(self._id, _FIRST, _by_topic(wanted.items()), [])
+        return self.change(wanted, [key for key in self._known if key not in wanted])
+
+    @property
+    def is_new(self) -> bool:
+        """The next request is full: the broker may remember something else than we do, or nothing."""
+        return self._epoch == _FIRST
+
+    def change(self, wanted: Mapping[TopicPart, FetchPartition], gone: Iterable[TopicPart]) -> SessionStep:
+        """A request after which the broker remembers besides what it knows `wanted`, without `gone`; not where it is new."""
         known = self._known
         changed = [(key, part) for key, part in wanted.items() if (was := known.get(key)) is not part and was != part]
-        gone = [(key, part) for key, part in known.items() if key not in wanted]
-        for key, _ in gone:
-            del known[key]
+        left = [(key, known.pop(key)) for key in gone if key in known]
         known.update(changed)
-        return SessionStep(self._id, self._epoch, _by_topic(changed), _by_topic(gone))
-
-    def same(self) -> SessionStep | None:
-        """A request for what the broker remembers already; None where it may remember something else, or nothing."""
-        return None if self._epoch == _FIRST else SessionStep(self._id, self._epoch, [], [])
+        return SessionStep(self._id, self._epoch, _by_topic(changed), _by_topic(left))
 
     def answered(self, session_id: int) -> None:
         """The broker took the step; with id 0 it has no room for a session, and the next request is full too."""
         self._id = session_id
         self._epoch = _FIRST if session_id == 0 else self._epoch % _LARGEST + 1
 
-    def __contains__(self, key: tuple[TopicKey, int]) -> bool:
+    def __contains__(self, key: TopicPart) -> bool:
         return key in self._known
 
     def lost(self) -> None:
@@ -70,7 +75,7 @@ class FetchSession:
         self._epoch = _FIRST
 
 
-def _by_topic(parts: Iterable[tuple[tuple[TopicKey, int], FetchPartition]]) -> list[FetchTopic]:
+def _by_topic(parts: Iterable[tuple[TopicPart, FetchPartition]]) -> list[FetchTopic]:
     grouped: dict[TopicKey, list[FetchPartition]] = {}
     for (topic, _), part in parts:
         grouped.setdefault(topic, []).append(part)

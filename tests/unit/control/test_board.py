@@ -192,3 +192,32 @@ def test_what_lanes_carried_that_are_gone_is_kept_by_flow() -> None:
     board.forget_lane(OTHER)
     gone = board.gone["A->B"]
     assert (gone.records, gone.bytes, gone.dropped) == (15, 100, {"control": 2})
+
+
+def test_whoever_asks_is_told_of_the_lanes_that_were_reported_since() -> None:
+    board = Board()
+    take(board, "one", 1)
+    take(board, "one", 1, OTHER)
+    mark = board.mark
+    assert list(board.changed_since(0)) == [OTHER, LANE]
+    assert list(board.changed_since(mark)) == []
+    take(board, "one", 2)
+    take(board, "one", 3)
+    assert list(board.changed_since(mark)) == [LANE]
+    board.see_end(OTHER, 1_000_000, 5)
+    assert list(board.changed_since(mark)) == [OTHER, LANE]
+    mark = board.mark
+    board.forget_lane(LANE)
+    assert list(board.changed_since(mark)) == [LANE]
+
+
+def test_lanes_that_no_task_reads_are_known() -> None:
+    board = Board()
+    take(board, "one", 1, state="parked")
+    take(board, "one", 1, OTHER, state="following")
+    assert board.unread == {LANE}
+    take(board, "one", 2, state="draining")
+    take(board, "one", 2, OTHER, state="waiting")
+    assert board.unread == {OTHER}
+    board.forget_lane(OTHER)
+    assert board.unread == set()
