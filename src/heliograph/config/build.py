@@ -227,12 +227,14 @@ def _plugins(view: View) -> Plugins:
     """Classes that are not built in, and the options of the flow that they are made with."""
     named = ((option, view.text(option)) for option in METHODS)
     classes = tuple((option, name) for option, name in named if ":" in name)
+    if not classes:
+        return Plugins()
     flows = (option for option in OPTIONS if option.scope in (FLOW, FLOW_ONLY) and not option.is_family)
     known = {option.name: view.find(option.name).text for option in flows if not option.is_per_topic}
     own = {name: entry.value for name, entry in view.own("plugin.*")}
     source, _, target = view.flow.partition("->")
     aliases = {"source.cluster.alias": source, "target.cluster.alias": target}
-    return Plugins(classes, tuple(sorted({**known, **aliases, **own}.items()))) if classes else Plugins()
+    return Plugins(classes, tuple(sorted({**known, **aliases, **own}.items())))
 
 
 def engine_settings(entries: Entries) -> EngineSettings:
@@ -262,12 +264,15 @@ def option_values(
     entries: Entries, known: Sequence[tuple[Property, Option]], flows: Sequence[Flow]
 ) -> Iterator[OptionValue]:
     """Every option of the table: for each flow where it is a flow's, else as often as it is set, else its default."""
+    written: dict[str, list[Property]] = {}
+    for entry, meaning in known:
+        written.setdefault(meaning.name, []).append(entry)
     for option in OPTIONS:
         is_one = not option.is_family and not option.is_per_topic
         if option.served and is_one and option.scope in (FLOW, FLOW_ONLY, CONSUMER):
             yield from (_of_flow(entries, option, flow) for flow in flows)
             continue
-        mine = [entry for entry, meaning in known if meaning is option]
+        mine = written.get(option.name, [])
         yield from (OptionValue(entry.name, _visible(entry), entry.origin, option) for entry in mine)
         if not mine:
             yield OptionValue(option.name, option.default or "", "default", option)

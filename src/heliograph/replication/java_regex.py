@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _POSIX = {
     "Lower": "a-z",
@@ -37,6 +38,7 @@ class PatternError(ValueError):
     """Why a pattern cannot be used; half a sentence, to be put behind the pattern."""
 
 
+@lru_cache(maxsize=1024)  # one pattern is checked, then compiled, for every flow and at every look at the file
 def translate(pattern: str) -> str:
     """The same expression for Python's `re` with the ASCII flag; raises PatternError where there is none."""
     return _Translator(pattern).run()

@@ -21,6 +21,8 @@ from heliograph.config.providers import Outside
 from heliograph.errors import ConfigError
 from heliograph.model.policies import Policies
 
+pytestmark = pytest.mark.no_cover
+"""Reads 1,400 files of settings, which tracing makes three times as slow; what it runs is covered by the tests of each part."""
 SOURCE = Path(__file__).parents[3] / "src" / "heliograph"
 BASE = {"clusters": "A, B", "A.bootstrap.servers": "a:1", "B.bootstrap.servers": "b:1", "A->B.enabled": "true"}
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=u password={};"
