@@ -10,6 +10,8 @@ PYTEST  = mkdir -p build && COVERAGE_FILE=build/coverage.$$$$ $(BIN)/python -m p
 WORKERS = -n 3 --dist loadfile --no-loadscope-reorder
 
 MAKEFLAGS     += --no-print-directory
+# Some machines forbid Python to keep what it compiled: PySpark and the Kafka library are two CPU seconds then, at every start.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup jars lint check test demo bench wheel lock clean python java
 

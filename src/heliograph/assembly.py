@@ -10,6 +10,7 @@ from typing import Any
 
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.control import connector_desk
+from heliograph.control.amendments import amended_rows
 from heliograph.control.desk import Desk
 from heliograph.control.group_health import GroupHealthWatch
 from heliograph.control.replicate import Replicator
@@ -40,7 +41,7 @@ def desk_for(replicator: Replicator) -> Desk:
     desk.show("slots", lambda: dict(replicator.board.slots))
     desk.show("meters", replicator.measured)
     desk.show("groups", replicator.groups)
-    desk.show("holds", lambda: {"holds": [hold.as_fields() for hold in replicator.steering.amended.holds]})
+    desk.show("holds", lambda: amended_rows(replicator.steering.amended))
     desk.show(
         "canary", lambda: {watch.name: told for watch in replicator.watches if (told := watch.jobs.detail("canary"))}
     )

@@ -11,7 +11,7 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.support.clusters import TwoClusters
-from tests.support.heliograph_run import HeliographRun
+from tests.support.heliograph_run import PROGRAM, HeliographRun
 from tests.support.mirror import command, flow_file, lanes_of, reasons, status, summed
 from tests.support.topics import create_topic, ends, partition_count
 from tests.support.waiting import wait_until
@@ -98,7 +98,7 @@ def test_both_clusters_have_every_record_once_over_a_kill_under_load_in_both_dir
     ]
     committed = 0
     with load[0], load[1], load[2], load[3]:
-        with HeliographRun(file) as first:
+        with HeliographRun(file, program=PROGRAM) as first:
             wait_until(lambda: _crossed(a, b, topic, load), "records of both sides are on the other", 60, every=0.5)
             committed += _transactions(a, transactions, f"{unique}-one")
             first.kill_tree()

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from heliograph.kafka.ledger import LEDGER_TOPIC
 from heliograph.replication.generations import EntryKey, decode_entry, parse_key
 from tests.support.clusters import TwoClusters
-from tests.support.heliograph_run import HeliographRun, two_cluster_settings, write_properties
+from tests.support.heliograph_run import PROGRAM, HeliographRun, two_cluster_settings, write_properties
 from tests.support.reading import messages
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
@@ -78,7 +78,7 @@ def test_kills_on_a_compacted_source_lose_nothing_and_repeat_little(
     settings |= {"epoch.seconds": "5", "takeover.wait.seconds": "3", "slots": "1"}
     file = write_properties(tmp_path / "mm2.properties", settings)
     feed = Feed(source, unique)
-    run = HeliographRun(file).start()
+    run = HeliographRun(file, program=PROGRAM).start()
     killed_at = 0
     try:
         for victim in VICTIMS:
@@ -90,7 +90,7 @@ def test_kills_on_a_compacted_source_lose_nothing_and_repeat_little(
             killed_at = feed.written
             if victim == "driver":
                 run.kill()
-                run = HeliographRun(file).start()
+                run = HeliographRun(file, program=PROGRAM).start()
             else:
                 os.kill((run.workers() if victim == "worker" else run.jvms())[0], signal.SIGKILL)
         written = feed.stop()

@@ -23,7 +23,7 @@ from confluent_kafka import KafkaException
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.operations.compare import compare_topics
 from tests.support.doors import AuthorizedCluster
-from tests.support.heliograph_run import HeliographRun, two_cluster_settings, write_properties
+from tests.support.heliograph_run import PROGRAM, HeliographRun, two_cluster_settings, write_properties
 from tests.support.reading import messages
 from tests.support.topics import create_topic, ends, stable_ends
 from tests.support.waiting import wait_until
@@ -208,7 +208,7 @@ class Killer:
         self._chance = random.Random(11)
         self.killed: Counter[str] = Counter()
         self.overlapped = 0
-        self.run = HeliographRun(file, "--log-level", "debug").start()
+        self.run = HeliographRun(file, "--log-level", "debug", program=PROGRAM).start()
 
     def kill_all(self) -> None:
         victims = VICTIMS.copy()
@@ -243,7 +243,7 @@ class Killer:
         match victim:
             case "driver":
                 self.run.kill()
-                self.run = HeliographRun(self._file, "--log-level", "debug").start()
+                self.run = HeliographRun(self._file, "--log-level", "debug", program=PROGRAM).start()
             case "source broker":
                 self._source.kill(1)
                 self._source.restart(1)

@@ -62,9 +62,9 @@ def pair(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) ->
     quiet = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "3000"}
     lives = [run]
     with run, ConnectWorker(directory, two_clusters.b.bootstrap, group, quiet) as worker:
-        theirs, ours = Rest(worker.url), Side(lambda: rest_of(lives[-1]), word(), two_clusters, topic)
+        theirs, ours = Rest(worker.url), Side(lambda: rest_of(lives[-1]), word(), two_clusters, topic, word())
         try:
-            yield Pair(Side(lambda: theirs, word(), two_clusters, topic), ours, lives)
+            yield Pair(Side(lambda: theirs, word(), two_clusters, topic, word()), ours, lives)
         finally:
             lives[-1].kill_tree()
 
@@ -82,8 +82,8 @@ def off(offset: Any, **partition: Any) -> Any:
 def test_answers_are_connects(pair: Pair) -> None:
     ask_of_the_worker(pair)
     ask_for_bad_connectors(pair)
-    pair.ask("POST", "/connectors", lambda side: {"name": "orders", "config": side.config()})
-    pair.ask("POST", "/connectors", lambda side: {"name": "orders", "config": side.config()})
+    pair.ask("POST", "/connectors", lambda side: {"name": side.name, "config": side.config()})
+    pair.ask("POST", "/connectors", lambda side: {"name": side.name, "config": side.config()})
     pair.wait_for("RUNNING RUNNING")
     pair.wait_copied(RECORDS)
     ask_of_a_connector(pair)

@@ -11,9 +11,10 @@ from confluent_kafka import Consumer
 
 from heliograph.cli.main import main
 from tests.support.clusters import TwoClusters
+from tests.support.commands import Said
 from tests.support.groups import commit, committed
 from tests.support.heliograph_run import HeliographRun
-from tests.support.mirror import Said, flow_file, word
+from tests.support.mirror import flow_file, word
 from tests.support.rest import Rest, rest_of
 from tests.support.topics import create_topic, ends, partition_count
 from tests.support.waiting import wait_until

@@ -52,7 +52,7 @@ class Stage:
         write(self.clusters.a.bootstrap, topic, samples(records))
 
     def copied(self, topic: str) -> int:
-        return sum(ends(self.clusters.b.bootstrap, f"{self.here}.{topic}"))
+        return sum(ends(self.clusters.b.bootstrap, f"{self.here}.{topic}").values())
 
     def wait_copied(self, topic: str, records: int) -> None:
         wait_until(lambda: self.copied(topic) == records, f"{records} of {topic} are on the target", every=0.1)
@@ -257,19 +257,15 @@ _OVERLAPS = """(() => {
 
 
 def test_no_cluster_and_no_label_of_the_map_hides_another(browser: Browser) -> None:
-    hidden = {}
-    for shape in ("standby", "both", "hub", "collect", "fan", "chain", "mesh"):
-        with PageServer(shape) as server:
-            for width, height in ((1440, 900), (390, 844)):
-                tab = browser.open(width, height)
-                tab.go(server.url)
-                count = len(SHAPES[shape])
-                tab.wait(
-                    f"document.querySelectorAll('.map .tag').length === {count}", f"{shape}: every flow is on the map"
-                )
-                hidden[shape, width] = tab.value(_OVERLAPS)
-                tab.close()
-    assert hidden == {where: [] for where in hidden}
+    """Active/standby, both ways, hub and spoke, collecting, fan-out, a chain and a mesh of three: all on one map."""
+    with PageServer("all") as server:
+        for width, height in ((1440, 900), (390, 844)):
+            tab = browser.open(width, height)
+            tab.go(server.url)
+            count = len(SHAPES["all"])
+            tab.wait(f"document.querySelectorAll('.map .tag').length === {count}", "every flow is on the map")
+            assert tab.value(_OVERLAPS) == []
+            tab.close()
 
 
 def test_without_a_flow_the_page_says_how_to_make_one(browser: Browser) -> None:
@@ -316,7 +312,7 @@ def test_two_hundred_readers_who_take_nothing_cost_no_memory_and_no_answer() -> 
             readers = [_reader(port, place) for place in range(200)]
             wait_until(lambda: _seconds(rest) > 0, "it ticks")
             begun, before = _seconds(rest), process.memory_info().rss
-            wait_until(lambda: _seconds(rest) > begun + 10, "ten seconds of views", every=0.5)
+            wait_until(lambda: _seconds(rest) > begun + 6, "six seconds of views", every=0.5)
             grown = (process.memory_info().rss - before) / 1e6
             assert grown < WITHIN_MEGABYTES, f"{grown:.0f} MB more"
             more = [_reader(port, place) for place in range(56)]

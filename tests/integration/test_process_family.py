@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.clusters import TwoClusters
-from tests.support.heliograph_run import HeliographRun, two_cluster_settings, write_properties
+from tests.support.heliograph_run import PROGRAM, HeliographRun, two_cluster_settings, write_properties
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
@@ -17,7 +17,8 @@ def test_jvm_daemon_and_workers_are_seen_and_die_with_a_killed_driver(
     create_topic(two_clusters.a.bootstrap, unique)
     write(two_clusters.a.bootstrap, unique, samples(10))
     settings = two_cluster_settings(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
-    with HeliographRun(write_properties(tmp_path / "flow.properties", settings)) as run:
+    file = write_properties(tmp_path / "flow.properties", settings)
+    with HeliographRun(file, program=PROGRAM) as run:
         wait_until(lambda: bool(run.workers()), "Python workers were seen", 90, every=0.2)
         seen = {run.pid, *run.jvms(), *run.daemons(), *run.workers()}
         assert (len(run.jvms()), len(run.daemons())) == (1, 1)

@@ -147,6 +147,8 @@ def test_topics_are_added_and_taken_out_and_limits_set_while_it_runs(stage: Stag
     stage.write("later", 5)
     assert stage.tell("PUT", "/throttle", {"bytes_per_second": 2_000_000, "reason": "night"})["value"] == "2000000"
     wait_until(lambda: stage.rest.flow(stage.flow)["throttle_bytes_per_s"] == 2_000_000, "the limit is shown")
+    changes = {change["what"]: change["reason"] for change in stage.rest.flow(stage.flow)["changes"]}
+    assert changes[f"{stage.flow}.throttle.bytes.per.second = 2000000"] == "night"
     options = stage.rest.get("/api/v1/settings")["options"]
     limit = next(row for row in options if row["name"] == f"{stage.flow}.throttle.bytes.per.second")
     assert (limit["value"], limit["origin"]) == ("2000000", "REST")

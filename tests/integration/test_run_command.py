@@ -17,7 +17,7 @@ import pytest
 
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
-from tests.support.heliograph_run import HeliographRun
+from tests.support.heliograph_run import PROGRAM, HeliographRun
 from tests.support.mirror import command, flow_file, lanes_of, run_to_the_end, status, status_when_following, word
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
@@ -69,7 +69,7 @@ def test_a_signal_drains_and_ends_within_ten_seconds_and_leaves_nothing_behind(
     create_topic(here, names.topic, partitions=2)
     write(here, names.topic, samples(1_000, partitions=2))
     properties = names.file(tmp_path, two_clusters)
-    with HeliographRun(properties, "--log-format", "json") as run:
+    with HeliographRun(properties, "--log-format", "json", program=PROGRAM) as run:
         wait_until(lambda: sum(ends(there, names.remote).values()) == 1_000, "it copies", every=0.2)
         running = status_when_following(properties, names.flow)
         assert (running["running"], running["process"]) == (True, run.pid)

@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,14 @@ _FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe",
 )  # fmt: skip
+_LAUNCH = """
+import fcntl, os, sys
+reading, writing = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(reading, 3)
+os.dup2(writing, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium reads commands at 3 and answers at 4; our pipes are put there, whatever their numbers were."""
 _KEYS = {
     "Enter": ("\r", 13),
     "Escape": ("", 27),
@@ -60,11 +69,9 @@ class Browser:
         self._folder = tempfile.mkdtemp(prefix="heliograph-browser-")
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # Chromium reads commands at 3 and answers at 4; the shell puts our pipes there.
-        line = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         command = [find_chromium(), *_FLAGS, f"--user-data-dir={self._folder}", "about:blank"]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", line, *command],
+            [sys.executable, "-I", "-S", "-c", _LAUNCH, str(to_read), str(to_write), *command],
             pass_fds=(to_read, to_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -185,9 +192,10 @@ class Tab:
         return answer["result"].get("value")
 
     def wait(self, expression: str, what: str = "", seconds: float = 30.0) -> Any:
-        """Until an expression is true; its value."""
+        """Until an expression is true; its value. While a page is being loaded nothing is there yet to be asked about."""
         until = time.monotonic() + seconds
-        while not (found := self.value(expression)):
+        careful = f"(() => {{ try {{ return {expression}; }} catch {{ return null; }} }})()"
+        while not (found := self.value(careful)):
             assert time.monotonic() < until, (
                 f"not so after {seconds:g} s: {what or expression}\n{self.text()[:2000]}\n{self.errors}"
             )
@@ -196,7 +204,7 @@ class Tab:
 
     def text(self) -> str:
         """All that can be read."""
-        return str(self.value("document.body.innerText"))
+        return str(self.value("document.body?.innerText"))
 
     def sees(self, text: str, seconds: float = 30.0) -> None:
         self.wait(f"document.body.innerText.includes({json.dumps(text)})", f"the page shows '{text}'", seconds)

@@ -27,6 +27,8 @@ class Side:
     alias: str
     clusters: TwoClusters
     topic: str
+    name: str
+    """What its connector `orders` is really called: Heliograph refuses a flow that a connector of the same name copies."""
 
     @property
     def rest(self) -> Rest:
@@ -41,7 +43,7 @@ class Side:
         return sum(ends(self.clusters.b.bootstrap, f"{self.alias}.{self.topic}").values())
 
     def state(self) -> str:
-        status, body = self.rest.ask("GET", "/connectors/orders/status")
+        status, body = self.rest.ask("GET", f"/connectors/{self.name}/status")
         if status != 200:
             return ""
         return " ".join([body["connector"]["state"], *(task["state"] for task in body["tasks"])])
@@ -69,7 +71,7 @@ class Pair:
         answers = []
         for side in self.sides:
             data = body(side) if callable(body) else body
-            answers.append(settled(side.rest, method, path, data, **sent))
+            answers.append(settled(side.rest, method, path.replace("orders", side.name), data, **sent))
         (theirs, said), (ours, we_said) = answers
         label = f"{method} {path} {sent.get('raw', '')!r}"
         if instead:
@@ -83,9 +85,17 @@ class Pair:
             self.differences += compare(*plain, label)
 
     def _plain(self, body: Any, side: Side) -> Any:
-        return json.loads(json.dumps(body).replace(side.alias, "A")) if body != "" else ""
+        text = json.dumps(body).replace(side.name, "orders").replace(side.alias, "A")
+        found = json.loads(text) if body != "" else ""
+        # In Connect names and offsets come in the order of a hash table.
+        if isinstance(found, dict) and "offsets" in found:
+            found["offsets"].sort(key=lambda row: json.dumps(row, sort_keys=True))
+        elif isinstance(found, list) and all(isinstance(one, str) for one in found):
+            found.sort()
+        return found
 
     def wait_for(self, state: str) -> None:
+        assert self.differences == []
         for side in self.sides:
             side.wait_for(state)
 

@@ -1,7 +1,8 @@
-"""The mirror as a user starts it: `.venv/bin/heliograph run FILE ...` as a process, with its whole family in view."""
+"""The mirror as a user starts it: `heliograph run FILE ...` as a process, with its whole family in view."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,12 +17,15 @@ import psutil
 
 from heliograph.embedded import tether
 from tests.support.doors import address_lines
+from tests.support.forked_run import ForkedRun
 from tests.support.processes import children, lives
 from tests.support.waiting import wait_until
 
 STOP_SECONDS = 60.0
+PROGRAM = Path(sys.executable).with_name("heliograph")
+"""The program that a user starts."""
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heliograph-run")
-"""Every run is started from this thread: the kernel ends a tethered process together with the thread that started it."""
+"""Every program is started from this thread: the kernel ends a tethered process together with the thread that started it."""
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
@@ -59,23 +63,27 @@ class HeliographRun:
         environ: Mapping[str, str] | None = None,
         program: Path | None = None,
     ) -> None:
-        program = program or Path(sys.executable).with_name("heliograph")
-        self._command = [str(program), "run", str(properties), *options]
+        """`program` is started as a shell starts it; without one the run is forked from a process that has imported it."""
+        self._program = program
+        self._arguments = ["run", str(properties), *options]
         self._environ = dict(environ) if environ is not None else None
         number = sum(1 for _ in properties.parent.glob(f"{properties.stem}*.out"))
         self.stdout = properties.with_name(f"{properties.stem}-{number}.out")
         self.stderr = properties.with_name(f"{properties.stem}-{number}.err")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedRun | None = None
         self._seen: dict[int, psutil.Process] = {}
 
     def start(self) -> Self:
-        """Start it on a tether (heliograph.embedded.tether): a killed pytest leaves no run behind."""
-        self._process = _STARTER.submit(self._start).result()
+        """Start it on a tether: a killed pytest leaves no run behind."""
+        if self._program is None:
+            self._process = ForkedRun(self._arguments, self._environ, self.stdout, self.stderr)
+        else:
+            self._process = _STARTER.submit(self._start, self._program).result()
         return self
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, program: Path) -> subprocess.Popen[bytes]:
         # Tether.start writes both streams to one log; the tests look at each alone.
-        wrapped = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *self._command]
+        wrapped = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), str(program), *self._arguments]
         with self.stdout.open("wb") as out, self.stderr.open("wb") as err:
             return subprocess.Popen(
                 wrapped,
@@ -162,7 +170,7 @@ class HeliographRun:
     ) -> None:
         self.kill_tree()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> subprocess.Popen[bytes] | ForkedRun:
         assert self._process is not None, "start() comes first"
         return self._process
 
@@ -170,7 +178,8 @@ class HeliographRun:
         """The living processes of the family; those that lost their parent are still known from earlier looks."""
         roots = [process for process in self._seen.values() if lives(process)]
         if self._process is not None and self._process.poll() is None:
-            roots.append(psutil.Process(self._process.pid))
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended just now
+                roots.append(psutil.Process(self._process.pid))
         for root in roots:
             self._seen.setdefault(root.pid, root)
             for child in children(root):

@@ -33,6 +33,7 @@ SHAPES: dict[str, dict[str, int]] = {
     "empty": {},
 }
 """Flows and their lanes, by the name of a topology."""
+SHAPES["all"] = {flow: 3 for shape in SHAPES if shape != "load" for flow in SHAPES[shape]}
 
 _NOUNS = (
     "orders",
@@ -204,7 +205,6 @@ class InventedRun:
             "opened": True, "held": True, "bootstrap": {one: f"{one}-1:9092,{one}-2:9092" for one in (source, target)}, "origin": "rest" if name.endswith("virginia") else "file", "topics": topics, "jobs": [],
             "latency_ms": {"p50": round(self.chance.uniform(9, 14), 1), "p99": round(self.chance.uniform(38, 70), 1)},
             "throttle": self.throttles.get(name, 0), "throttle_topics": {},
-            "at_risk_records": 1200, "at_risk_seconds": 0.3, "bottleneck": "the source: it waits for records",
         }  # fmt: skip
 
     def parts(self) -> Row:
@@ -212,4 +212,5 @@ class InventedRun:
             "version": "0.1.0", "host": "mirror-1", "process": 4711, "run": "d41d8cd9", "since_ms": self.started_ms, "time_ms": self.now_ms, "epoch": 152,
             "spark": {"master": "local[4]"}, "events_dropped": 0, "listeners": [],
         }  # fmt: skip
-        return {"run": run, "holds": {"holds": list(self.holds)}}
+        meters = {flow: {"window": {"time": {"source": 0.2, "target": 0.6, "busy": 0.2}}} for flow in self.sizes}
+        return {"run": run, "holds": {"holds": list(self.holds)}, "meters": {"flows": meters}}

@@ -56,7 +56,7 @@ class InventedPast(History):
         times = [self._scene.run["time_ms"] - step * STEP_SECONDS * 1000 for step in steps]
         shares = [1 - step * STEP_SECONDS / 3600 for step in steps]
         waves = [0.8 + 0.35 * math.sin(6 * share + len(flow)) ** 2 + chance.uniform(-0.06, 0.06) for share in shares]
-        behind = [max(0.0, 0.3 - share) * 4_000_000 for share in shares]
+        behind = [(1 - share) * 0.4 * now["lag_records"] for share in shares]
         columns = {
             "records_per_s": [now["records_per_s"] * wave for wave in waves],
             "bytes_per_s": [now["bytes_per_s"] * wave for wave in waves],

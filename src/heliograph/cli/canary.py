@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.working import working
 from heliograph.config.flows import FlowSettings
 from heliograph.config.load import load_file
 from heliograph.operations.canary import CanaryLook, canary_look
@@ -43,7 +44,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = load_file(args.file)
     flows = (flow_named(settings, args.flow),) if args.flow is not None else settings.flows
-    found = asyncio.run(_looks(flows, args.timeout, args.dry_run))
+    with working("waiting for the event on the target"):
+        found = asyncio.run(_looks(flows, args.timeout, args.dry_run))
     if args.json:
         sys.stdout.write(json.dumps([look.as_json() for look in found], indent=2) + "\n")
     else:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from heliograph.cli.working import working
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
@@ -50,7 +51,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     settings = load_file(args.file)
-    findings = asyncio.run(check(settings, Clock().now_ms))
+    with working("asking both sides of every flow"):
+        findings = asyncio.run(check(settings, Clock().now_ms))
     if args.json:
         rows = [asdict(finding) for finding in findings]
         sys.stdout.write(

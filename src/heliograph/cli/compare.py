@@ -13,6 +13,7 @@ from typing import Any
 from heliograph.cli.choice import flow_named
 from heliograph.cli.effective import load_effective
 from heliograph.cli.words import count
+from heliograph.cli.working import working
 from heliograph.operations.side_by_side import FlowCompared, compare_flows
 
 _ABOUT = """\
@@ -41,7 +42,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = load_effective(args.file)
     flows = settings.flows if args.flow is None else (flow_named(settings, args.flow),)
-    found = asyncio.run(compare_flows(flows, settings.engine))
+    with working("reading both sides of every flow"):
+        found = asyncio.run(compare_flows(flows, settings.engine))
     if args.json:
         sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in found]}, indent=2, ensure_ascii=False) + "\n")
     else:

@@ -17,11 +17,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress
 
+from heliograph.assembly import desk_for
 from heliograph.cli.live_table import LiveTable
 from heliograph.cli.logs import set_up_logs
 from heliograph.cli.words import count, size
 from heliograph.config.load import load
 from heliograph.control.replicate import Replicator, RunOptions
+from heliograph.control.steering import Steering, with_state
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.jars import ensure_kafka_jars
 from heliograph.embedded.traffic import Traffic
@@ -93,8 +95,11 @@ def _demo(folder: Path, seconds: int | None, console: Console) -> int:
 
 async def _mirror(file: Path, folder: Path, traffic: Traffic, seconds: int | None, console: Console) -> int:
     settings = load(file.read_text(), file.name)
-    replicator = Replicator(settings, RunOptions(spark_log=folder / "spark.log"))
-    table = LiveTable(replicator)
+    steering = Steering(str(file), with_state(settings))
+    await steering.recall()
+    replicator = Replicator(settings, RunOptions(spark_log=folder / "spark.log"), steering)
+    desk = desk_for(replicator)
+    table = LiveTable(replicator, lambda: desk.urls)
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -102,7 +107,7 @@ async def _mirror(file: Path, folder: Path, traffic: Traffic, seconds: int | Non
         spark = asyncio.create_task(replicator.engine.start())
         plans = await replicator.plan()
         await spark
-        running = asyncio.create_task(replicator.run(plans, show))
+        running = asyncio.create_task(replicator.run(plans, show, desk.keep))
         waiting = asyncio.create_task(_wait(ended, seconds, running))
         await waiting
         await asyncio.to_thread(traffic.stop)

@@ -10,6 +10,7 @@ from typing import Any
 
 from heliograph.cli.questions import confirmed
 from heliograph.cli.words import count
+from heliograph.cli.working import working
 from heliograph.config.flows import EngineSettings, FlowSettings, Settings
 from heliograph.config.load import load_file
 from heliograph.errors import ConfigError
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     question = f"Write the positions of {names} into MirrorMaker 2's offsets topic?"
     if not args.dry_run and not confirmed(question, args.yes):
         return 1
-    done = asyncio.run(_hand_back(flows, settings.engine, args.dry_run))
+    with working("reading positions"):
+        done = asyncio.run(_hand_back(flows, settings.engine, args.dry_run))
     if args.json:
         sys.stdout.write(json.dumps({"dry_run": args.dry_run, "flows": [_as_json(plan) for plan in done]}, indent=2))
         sys.stdout.write("\n")

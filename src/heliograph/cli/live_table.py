@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -19,8 +19,10 @@ _COLUMNS = ("topic", "lanes", "records", "rec/s", "MB/s", "lag", "ms", "delta", 
 class LiveTable:
     """Keeps what is needed for rates between two looks."""
 
-    def __init__(self, replicator: Replicator) -> None:
+    def __init__(self, replicator: Replicator, page: Callable[[], Sequence[str]] = tuple) -> None:
+        """`page` says where the web page is, once it is there."""
         self._replicator = replicator
+        self._page = page
         self._before: dict[str, tuple[float, int, int]] = {}
         self._rates: dict[str, tuple[float, float]] = {}
 
@@ -34,6 +36,7 @@ class LiveTable:
         caption = (
             f"Spark {spark.get('master', self._replicator.engine.master)}: epoch job {spark.get('jobs', [])}, "
             f"{spark.get('active_tasks', 0)} tasks"
+            f"{''.join(f'; the page is at {url}' for url in self._page())}"
         )
         table = Table(
             title=self._title(by_topic),

@@ -11,6 +11,7 @@ from typing import Any
 
 from heliograph.cli.effective import load_effective
 from heliograph.cli.words import count
+from heliograph.cli.working import working
 from heliograph.operations.pending import FlowPending, pending
 
 
@@ -28,7 +29,8 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    flows = asyncio.run(pending(load_effective(args.file)))
+    with working("looking at both sides of every flow"):
+        flows = asyncio.run(pending(load_effective(args.file)))
     if args.json:
         sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in flows]}, indent=2, ensure_ascii=False) + "\n")
     else:

@@ -17,6 +17,7 @@ from rich.text import Text
 from heliograph.cli.effective import load_effective
 from heliograph.cli.group_table import show_groups
 from heliograph.cli.words import ago, count, moment
+from heliograph.cli.working import working
 from heliograph.control.clock import Clock
 from heliograph.control.status import FlowStatus, LaneStatus, read_status
 from heliograph.operations.group_states import FlowGroups, group_states
@@ -45,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
     settings = load_effective(args.file)
     now_ms = Clock().now_ms()
     shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
-    flows = asyncio.run(read_status(shown, now_ms))
-    groups = asyncio.run(group_states(shown, settings.engine)) if args.groups else {}
+    with working("reading the ledger and both sides"):
+        flows = asyncio.run(read_status(shown, now_ms))
+    with working("reading groups of both sides"):
+        groups = asyncio.run(group_states(shown, settings.engine)) if args.groups else {}
     if args.json:
         told = [flow.as_json() | _groups_json(groups.get(flow.flow)) for flow in flows]
         sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": told}, indent=2) + "\n")

@@ -11,6 +11,7 @@ from typing import Any
 
 from heliograph.cli.choice import flow_named
 from heliograph.cli.effective import load_effective
+from heliograph.cli.working import working
 from heliograph.config.flows import FlowSettings
 from heliograph.errors import ConfigError
 from heliograph.operations.spark_checkpoint import CheckpointMove, Rewritten, SparkCheckpoint
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     flow = flow_named(load_effective(args.file), args.flow)
     if args.spark_checkpoint is not None:
         return _checkpoint(flow, args)
-    found = asyncio.run(_translate(flow, args))
+    with working("reading both logs"):
+        found = asyncio.run(_translate(flow, args))
     if args.json:
         sys.stdout.write(json.dumps([one.as_json() for one in found], indent=2) + "\n")
     else:
@@ -78,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _checkpoint(flow: FlowSettings, args: argparse.Namespace) -> int:
     checkpoint = SparkCheckpoint(Path(args.spark_checkpoint))
-    done = asyncio.run(_rewrite(flow, checkpoint, args))
+    with working("reading both logs"):
+        done = asyncio.run(_rewrite(flow, checkpoint, args))
     if args.json:
         about = {"batch": done.batch, "committed": done.committed, "left_out": done.left_out, "out": args.out}
         sys.stdout.write(json.dumps({**about, "offsets": [one.as_json() for one in done.moved]}, indent=2) + "\n")

@@ -75,6 +75,28 @@ def amendments(rows: Mapping[str, Row]) -> Amendments:
     )
 
 
+def amended_rows(amended: Amendments) -> dict[str, Any]:
+    """What was changed, with the reasons, for whoever looks at the run."""
+    return {
+        "holds": [hold.as_fields() for hold in amended.holds],
+        "changes": [
+            *(
+                {
+                    **_by(change),
+                    "flow": change.flow,
+                    "what": f"{change.topic} {'added' if change.chosen else 'taken out'}",
+                }
+                for change in amended.topics
+            ),
+            *({**_by(change), "flow": "", "what": f"{change.name} = {change.value}"} for change in amended.options),
+        ],
+    }
+
+
+def _by(change: TopicChange | OptionChange) -> dict[str, Any]:
+    return {"reason": change.reason, "who": change.who, "since_ms": change.since_ms}
+
+
 def _read(rows: Mapping[str, Row], kind: str, read: Callable[[Mapping[str, Any]], Kind]) -> Iterator[Kind]:
     for key, row in rows.items():
         if key.startswith(kind):

@@ -6,6 +6,7 @@ Nobody may carry the lanes meanwhile, and the flow must be ours: then a new gene
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.connectors import Connectors
 from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.steering import Steering
-from heliograph.errors import HeliographError, Refused
+from heliograph.errors import HeliographError, Refused, SetupError
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
@@ -23,6 +24,7 @@ from heliograph.model.lanes import LaneId
 from heliograph.replication.connect_offsets import BadOffset, Begins, begins, shown
 from heliograph.replication.starts import Span
 
+_log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 8.0
 _LOOK_SECONDS = 0.1
 _NOT_STOPPED = (
@@ -50,23 +52,23 @@ class ConnectorOffsets:
         entries = [book.latest(lane.id) for lane in watch.opened.plan.lanes]
         return shown(watch.settings.flow.source, [entry for entry in entries if entry is not None])
 
-    async def alter(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    async def alter(self, name: str, offsets: Sequence[Mapping[str, Any]], who: str) -> None:
         kind = self._stopped(name)
         if kind is not ConnectorKind.SOURCE:
             raise Refused(400, f"Connector {name} has no offsets: it does not read on from where it was")
         watch = await self._free(name)
         try:
-            wanted = begins(rows, watch.settings.flow.source, await self._spans(watch))
+            wanted = begins(offsets, watch.settings.flow.source, await self._spans(watch))
         except BadOffset as error:
             raise Refused(400, str(error)) from error
-        await self._begin(watch, wanted)
+        await self._begin(watch, wanted, who)
 
-    async def reset(self, name: str) -> None:
+    async def reset(self, name: str, who: str) -> None:
         """Every lane begins anew where one begins that was never copied."""
         if self._stopped(name) is ConnectorKind.SOURCE:
             watch = await self._free(name)
             assert watch.opened is not None  # noqa: S101  _free looked
-            await self._begin(watch, {lane.id.key: None for lane in watch.opened.plan.lanes})
+            await self._begin(watch, {lane.id.key: None for lane in watch.opened.plan.lanes}, who)
 
     def _stopped(self, name: str) -> ConnectorKind:
         _, kind, state = self._connectors.flow_of(name)
@@ -78,7 +80,7 @@ class ConnectorOffsets:
         """The flow, once nobody carries any lane of it."""
         flow, _, _ = self._connectors.flow_of(name)
         watch = self._watch(flow)
-        if watch is None or watch.opened is None or watch.tenure is None or not watch.tenure.is_mine:
+        if watch is None or watch.opened is None:
             raise Refused(409, f"flow {flow} is not open: {watch.trouble if watch is not None else 'it is not run'}")
         deadline = self._clock.monotonic() + _DRAIN_SECONDS
         while self._carries(flow):
@@ -98,12 +100,18 @@ class ConnectorOffsets:
             raise Refused(503, f"where the source ends cannot be seen: {error}") from error
         return {lane: Span(starts.get(name, 0), ends.get(name, 0)) for lane, name in zip(lanes, names, strict=True)}
 
-    async def _begin(self, watch: FlowWatch, wanted: Begins) -> None:
+    async def _begin(self, watch: FlowWatch, wanted: Begins, who: str) -> None:
         """Under the lock of all changes: nobody resumes it in between."""
         async with self._steering.alone(f"offsets of {watch.name}"):
             if self._carries(watch.name):
                 raise Refused(409, f"flow {watch.name} was resumed: stop it first")
-            await watch.begin_anew(wanted)
+            _log.info(
+                "flow %s: the offsets of %d lanes are set%s", watch.name, len(wanted), f" by {who}" if who else ""
+            )
+            try:
+                await watch.begin_anew(wanted)
+            except SetupError as error:
+                raise Refused(409, str(error)) from error
 
     def _watch(self, flow: str) -> FlowWatch | None:
         return next((watch for watch in self._steering.watches if watch.name == flow), None)

@@ -73,11 +73,14 @@ class FlowSet:
         self.conductor: Conductor | None = None
         """Once there is one: who carries lanes, and can be told to stop."""
         self._owners = RemoteOwners()
+        self._begun: set[str] = set()
         self.watches = [self._watch(flow) for flow in flows]
 
     def _watch(self, flow: FlowSettings) -> FlowWatch:
         watch = FlowWatch(flow, self._manner.engine, self._warm, self._manner.me, self._on_change, self._events.tell)
-        watch.reset = self._manner.reset
+        # Once in a run: a flow that ends and begins anew goes on where it was.
+        watch.reset = self._manner.reset and watch.name not in self._begun
+        self._begun.add(watch.name)
         watch.owners = self._owners
         return watch
 

@@ -136,7 +136,12 @@ class FlowWatch:
     async def begin_anew(self, begins: Begins) -> None:
         """These lanes go on elsewhere on the source, as new generations. Nobody may carry them meanwhile."""
         async with self._opening:
-            await self._open(await self.discover(), begins)
+            plan = await self.discover()
+            if self.tenure is not None:
+                await self.tenure.renew()
+            if self.tenure is None or not self.tenure.is_mine:
+                raise SetupError(f"another run holds flow {self.name}: its offsets are not ours to set")
+            await self._open(plan, begins)
 
     async def open(self, plan: FlowPlan) -> None:
         """Make the remote topics, take the flow, open the lanes' generations."""

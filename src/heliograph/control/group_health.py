@@ -72,7 +72,8 @@ class GroupHealthWatch:
         self._warm = warm
         self._clock = clock
         self._watches: dict[str, Watch] = {}
-        self._looking = asyncio.Lock()
+        self._first_looks: dict[str, asyncio.Lock] = {}
+        """By cluster: one that does not answer holds up no other."""
 
     async def keep(self) -> None:
         """For ever: every cluster that somebody asks about, when its next look is due."""
@@ -94,7 +95,7 @@ class GroupHealthWatch:
 
     async def _windows(self, alias: str) -> GroupWindows:
         cluster = self._cluster(alias)
-        async with self._looking:
+        async with self._first_looks.setdefault(alias, asyncio.Lock()):
             watch = self._watches.get(alias)
             if watch is None:
                 watch = Watch(self._warm.client(cluster), self._settings, self._clock)

@@ -9,7 +9,7 @@ from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import Found
 from heliograph.model.events import Event, EventKind
-from heliograph.replication.lag_limits import LagLimit, Waits
+from heliograph.replication.lag_limits import LagLimit
 
 _SUBJECT = "lag"
 _LOOK_SECONDS = 1.0
@@ -30,7 +30,6 @@ class LagWatch:
         self._clock = clock
         self._tell = tell
         self._limit = LagLimit()
-        self._waits = Waits()
 
     @property
     def name(self) -> str:
@@ -42,7 +41,7 @@ class LagWatch:
 
     async def look(self) -> Found[Never]:
         now_ms = self._clock.now_ms()
-        lags = {_place(row["lane"]): self._lag_ms(row, now_ms) for row in self._rows()}
+        lags = {_place(row["lane"]): _lag_ms(row, now_ms) for row in self._rows()}
         verdict = self._limit.look(lags, self._settings.jobs.watch.lag_limit_s, now_ms)
         if verdict is not None:
             kind = EventKind.LAG if verdict.is_late else EventKind.RECOVERED
@@ -50,13 +49,14 @@ class LagWatch:
         worst = max(lags.values(), default=0)
         return Found((), summary=f"a record waits for {worst / 1000:,.0f} s at the most", detail={"lag_ms": worst})
 
-    def _lag_ms(self, row: Mapping[str, Any], now_ms: int) -> int:
-        waited = self._waits.look(row["lane"], row["position"], row["source_end"], now_ms)
-        return max(waited, row.get("lag_ms") or 0)
-
     async def apply(self, actions: Sequence[Never]) -> Sequence[str]:
         del actions
         return ()
+
+
+def _lag_ms(row: Mapping[str, Any], now_ms: int) -> int:
+    since: int = row["waiting_since_ms"]
+    return max(0, now_ms - since) if since else 0
 
 
 def _place(lane: str) -> str:

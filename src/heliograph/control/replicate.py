@@ -207,7 +207,7 @@ class Replicator:
             asyncio.create_task(self.certificates.watch(self.events.tell)),
             asyncio.create_task(self._reloader.keep()),
             asyncio.create_task(self._flows.tasks.supervise()),
-            asyncio.create_task(SourceEnds(self.board, self.warm, self.clock).keep(lambda: list(self.watches))),
+            asyncio.create_task(self._source_ends(conductor).keep(lambda: list(self.watches))),
             asyncio.create_task(beside()),
         ]
         carrying = asyncio.create_task(epochs.run())
@@ -322,6 +322,9 @@ class Replicator:
         return watch is not None and watch.tenure is not None and watch.tenure.is_mine
 
     # -- limits -----------------------------------------------------------------------------------------------------
+
+    def _source_ends(self, conductor: Conductor) -> SourceEnds:
+        return SourceEnds(self.board, self.warm, self.clock, conductor.carries_lane)
 
     def _take_report(self, attempt: str, lanes: list[dict[str, Any]], slot: dict[str, Any]) -> None:
         self.board.take(attempt, lanes, {name: value for name, value in slot.items() if name not in _MEASURED})

@@ -18,12 +18,13 @@ _LOOK_SECONDS = 5.0
 
 
 class SourceEnds:
-    """Looks at intervals; where all lanes follow it asks nobody."""
+    """Looks at intervals; where all lanes follow it asks nobody. `carries`: whether a task has a lane."""
 
-    def __init__(self, board: Board, warm: Warm, clock: Clock) -> None:
+    def __init__(self, board: Board, warm: Warm, clock: Clock, carries: Callable[[str], bool]) -> None:
         self._board = board
         self._warm = warm
         self._clock = clock
+        self._carries = carries
 
     async def keep(self, watches: Callable[[], Sequence[FlowWatch]]) -> None:
         while True:
@@ -31,10 +32,7 @@ class SourceEnds:
             await asyncio.gather(*(self._look(watch) for watch in watches()))
 
     async def _look(self, watch: FlowWatch) -> None:
-        unread = self._board.unread
-        if not unread:
-            return
-        idle = {(lane.id.topic, lane.id.partition): key for lane in _lanes(watch) if (key := lane.id.key) in unread}
+        idle = {(lane.id.topic, lane.id.partition): key for lane in _lanes(watch) if self._is_idle(key := lane.id.key)}
         if not idle:
             return
         committed = watch.settings.isolation == "read_committed"
@@ -43,8 +41,12 @@ class SourceEnds:
         except (HeliographError, TimeoutError):
             return  # the flow says so itself
         for place, end in ends.items():
-            if idle[place] in self._board.unread:
+            if self._is_idle(idle[place]):
                 self._board.see_end(idle[place], end, self._clock.now_ms())
+
+    def _is_idle(self, key: str) -> bool:
+        # What a task said last of a lane that was taken from it stays on the board.
+        return key in self._board.lanes and (key in self._board.unread or not self._carries(key))
 
 
 def _lanes(watch: FlowWatch) -> Sequence[Lane]:

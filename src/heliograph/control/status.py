@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
-from heliograph.model.lanes import LedgerEntry
+from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.bottleneck import bottleneck
 from heliograph.replication.generations import Holder
 from heliograph.replication.lags import target_lag
@@ -156,16 +156,18 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         await _newest_events(warm.client(flow.target), name),
         telemetry.get("events_dropped", 0) if running else 0,
         tuple(telemetry.get("jobs", ())) if running else (),
-        _bottleneck(telemetry, lanes) if running else "",
+        _bottleneck(telemetry) if running else "",
     )
 
 
-def _bottleneck(telemetry: Mapping[str, Any], lanes: Iterable[LaneStatus]) -> str:
+def _bottleneck(telemetry: Mapping[str, Any]) -> str:
     window = telemetry.get("window")
     if not window:
         return ""
-    lag = sum(max(0, lane.lag) for lane in lanes)
-    return str(bottleneck(window["time"], lag, window["records_per_s"]))
+    following = (row for row in telemetry["lanes"] if row["state"] == LaneState.FOLLOWING)
+    since_ms = min((row["waiting_since_ms"] for row in following if row.get("waiting_since_ms")), default=0)
+    lag_ms = telemetry["time_ms"] - since_ms if since_ms else 0
+    return str(bottleneck(window["time"], lag_ms / 1000, window["records_per_s"]))
 
 
 async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:

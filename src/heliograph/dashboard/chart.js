@@ -4,7 +4,7 @@ import { h } from "./tree.js";
 import { changed } from "./store.js";
 import { clock } from "./words.js";
 
-const LEFT = 58;
+const LEFT = 62;
 const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 20;
@@ -45,17 +45,36 @@ function plot({ title, times, lines, say, width, height, step, index }) {
   return h("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, last hour. ${summary}`, onpointermove: point, onpointerleave: leave },
     [0, 0.5, 1].map((share) => h("g", { class: "grid" },
       h("line", { x1: LEFT, x2: width - RIGHT, y1: y(most * share), y2: y(most * share) }),
-      h("text", { x: LEFT - 8, y: y(most * share) + 3.5, "text-anchor": "end" }, share ? say(most * share) : "0"))),
+      h("text", { x: LEFT - 8, y: y(most * share) + 3.5, "text-anchor": "end" }, share ? say(most * share).replace(/\.0+(?= |$)/, "") : "0"))),
     marks(start, end, width).map((time) => h("text", { class: "tick", x: x(time), y: height - 5, "text-anchor": "middle" }, clock(time).slice(0, 5))),
     lines.map((line) => {
-      const text = pathThrough(times, line.values, x, y, start);
+      const [at, values] = thinned(times, line.values, start, Math.floor(width / 3), line.by);
+      const text = pathThrough(at, values, x, y, start);
       return h("g", { class: `series ${line.tone}` },
-        line.area && text && h("path", { class: "area", d: areaUnder(times, line.values, x, y, start) }),
+        line.area && text && h("path", { class: "area", d: areaUnder(at, values, x, y, start) }),
         h("path", { class: "line", d: text }));
     }),
     pointed !== null && h("line", { class: "cursor", x1: x(times[index]), x2: x(times[index]), y1: TOP, y2: height - BOTTOM }),
     lines.map((line) => line.values[index] !== null && line.values[index] !== undefined && times[index] >= start
       && h("circle", { class: `dot ${line.tone}`, cx: x(times[index]), cy: y(line.values[index]), r: 3 })));
+}
+
+/** As many points as can be told apart: of a rate their mean, of what must not be missed (`by` is "most") the largest. */
+function thinned(times, values, start, most, by) {
+  const step = Math.ceil(times.length / most);
+  if (step < 2) return [times, values];
+  const [at, found] = [[], []];
+  // Groups end at the same points at every look, so that the line moves and does not flicker.
+  for (let end = times.length - (Math.floor(times.at(-1) / 5_000) % step); end > 0; end -= step) {
+    const piece = values.slice(Math.max(0, end - step), end).filter((value) => value !== null && value !== undefined);
+    at.unshift(times[end - 1]);
+    found.unshift(!piece.length ? null : by === "most" ? Math.max(...piece) : piece.reduce((sum, value) => sum + value, 0) / piece.length);
+  }
+  if (at.at(-1) !== times.at(-1)) {
+    at.push(times.at(-1));
+    found.push(values.at(-1));
+  }
+  return [at, found];
 }
 
 /** Gaps stay gaps: where there was no value, or none for half a minute, the line is broken. */
@@ -110,5 +129,5 @@ export function spark(times, values, width = 96, height = 22) {
   if (shown.length < 2) return h("svg", { class: "spark", width, height, "aria-hidden": "true" });
   const most = Math.max(...shown, 1);
   const text = shown.map((value, place) => `${place ? "L" : "M"}${((place / (shown.length - 1)) * (width - 2) + 1).toFixed(1)} ${(height - 2 - (value / most) * (height - 4)).toFixed(1)}`).join("");
-  return h("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, h("path", { d: text }));
+  return h("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, h("path", { class: "under", d: `${text}L${width - 1} ${height}L1 ${height}Z` }), h("path", { d: text }));
 }

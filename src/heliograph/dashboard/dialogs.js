@@ -54,7 +54,7 @@ export function confirm({ title, text, fields = [], action, tone = "", send, don
   const form = () => h("form", { method: "dialog", onsubmit: submit, "aria-labelledby": "dialog-title" },
     h("h2", { id: "dialog-title" }, title),
     text && h("p", { class: "muted" }, text),
-    fields.map((field) => row(field, shown.field === field.name)),
+    h("div", { class: "row" }, fields.map((field) => row(field, shown.field === field.name))),
     h("label", null, h("span", null, "Reason"),
       h("input", { name: "reason", required: true, maxlength: 500, autocomplete: "off", placeholder: "kept with the change and shown to others" })),
     shown.asksToken && h("label", null, h("span", null, "Token"),

@@ -7,7 +7,7 @@ import { chart } from "./chart.js";
 import { badge, button, empty, panel, stat, tabs } from "./parts.js";
 import { brief, count, lasting, many, moment, since, size, sizePerSecond } from "./words.js";
 import * as actions from "./actions.js";
-import { lanesView } from "./lanes.js";
+import { lanesView, worstLanes } from "./lanes.js";
 import { topicsView, topicView } from "./topics.js";
 import { groupsView } from "./groups.js";
 import { eventRows, eventsOf } from "./events.js";
@@ -70,8 +70,9 @@ function flowOverview(flow) {
     facts(flow),
     h("section", { class: "charts", key: "charts", "aria-label": "The last hour" },
       chart({ title: "Rate", times: kept.time_ms, width, say: sizePerSecond, lines: [{ values: kept.bytes_per_s, tone: "one", area: true }] }),
-      chart({ title: "Lag", times: kept.time_ms, width, say: brief, step: 10, lines: [{ values: kept.lag_records, tone: "two", area: true }] }),
-      chart({ title: "Latency", times: kept.time_ms, width, say: latency, step: 10, lines: [{ values: kept.latency_p50_ms, tone: "one", name: "p50" }, { values: kept.latency_p99_ms, tone: "three", name: "p99" }] })),
+      chart({ title: "Lag", times: kept.time_ms, width, say: brief, step: 10, lines: [{ values: kept.lag_records, tone: "two", area: true, by: "most" }] }),
+      chart({ title: "Latency", times: kept.time_ms, width, say: latency, step: 10, lines: [{ values: kept.latency_p50_ms, tone: "one", name: "p50" }, { values: kept.latency_p99_ms, tone: "three", name: "p99", by: "most" }] })),
+    panel("Furthest behind", h("a", { href: flowHash(flow.flow, "lanes") }, "all lanes"), worstLanes(flow)),
     panel("Latest events", h("a", { href: flowHash(flow.flow, "events") }, "all of this flow"), eventRows(eventsOf(flow.flow).slice(-5).reverse(), { flow: false })),
   ];
 }
@@ -87,6 +88,6 @@ function facts(flow) {
     stat("Lanes", count(flow.lanes), parked ? h("a", { href: `${flowHash(flow.flow, "lanes")}?state=parked` }, `${many(parked, "lane")} parked`) : lanesBar(flow.lanes_by_state, flow.lanes), parked ? "bad" : ""),
     stat("Copied", brief(flow.records), `records, ${size(flow.bytes)}`),
     stat("Batches", brief(batches), `${raw}${flow.dropped_batches ? `, ${brief(flow.dropped_batches)} dropped` : ""}`),
-    flow.at_risk_records !== undefined && stat("At risk", brief(flow.at_risk_records), `records, ${lasting((flow.at_risk_seconds ?? 0) * 1000)}, if ${flow.source} died now`),
-    flow.bottleneck && stat("Waits for", h("span", { class: "words", title: flow.bottleneck }, flow.bottleneck), "what keeps it from being faster"));
+    (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records && stat("At risk", brief(flow.at_risk_records), `records, ${lasting((flow.at_risk_seconds ?? 0) * 1000)}, if ${flow.source} died now`),
+    flow.bottleneck && stat("Bottleneck", h("span", { class: "words", title: flow.bottleneck }, flow.bottleneck), "what keeps it from being faster"));
 }

@@ -3,7 +3,7 @@
 import { h } from "./tree.js";
 import { state } from "./store.js";
 import { flowHash, requery } from "./route.js";
-import { badge, button, empty, pager, search, table, waiting } from "./parts.js";
+import { badge, button, empty, pager, search, table, topicName, waiting } from "./parts.js";
 import { brief, count, lasting, many, moment, signed, since, size, sizePerSecond } from "./words.js";
 import * as actions from "./actions.js";
 
@@ -15,12 +15,13 @@ export function lanesQuery({ parts, query }) {
   const [first, flow, part, topic] = parts;
   if (first !== "flows" || flow === undefined) return null;
   if (part === "topics" && topic !== undefined) return { flow, topic, sort: "partition", limit: 100 };
+  if (part === undefined) return { flow, sort: "lag", order: "desc", limit: 5 };
   if (part !== "lanes") return null;
   return { flow, search: query.search, state: query.state, sort: query.sort ?? "lag", order: query.order ?? (query.sort ? "asc" : "desc"), offset: query.offset, limit: LIMIT };
 }
 
 const COLUMNS = [
-  { name: "Lane", sort: "lane", class: "name", cell: (row) => [h("span", { class: "topic" }, row.topic), h("span", { class: "muted" }, `-${row.partition}`)], title: (row) => `${row.topic}-${row.partition} to ${row.remote_topic}-${row.partition}` },
+  { name: "Lane", sort: "lane", class: "name", cell: (row) => [topicName(row.topic), h("span", { class: "muted" }, `-${row.partition}`)], title: (row) => `${row.topic}-${row.partition} to ${row.remote_topic}-${row.partition}` },
   { name: "State", sort: "state", cell: (row) => badge(row.state) },
   { name: "Lag", sort: "lag", num: true, cell: (row) => h("span", { class: row.lag ? "" : "muted" }, count(row.lag)), hint: "records that the source has and the target has not" },
   { name: "Behind", sort: "lag_ms", num: true, cell: (row) => (row.lag ? lasting(row.lag_ms) : h("span", { class: "muted" }, "–")) },
@@ -84,6 +85,16 @@ function detail(flow, row) {
     h("div", { class: "buttons" }, held || row.state === "paused"
       ? button("Resume partition", () => actions.resume(flow.flow, row.topic, row.partition), { tone: "main" })
       : button("Pause partition", () => actions.pause(flow.flow, row.topic, row.partition))));
+}
+
+/** The lanes that are furthest behind, for the flow's own view. */
+export function worstLanes(flow) {
+  const lanes = state.lanes;
+  if (!lanes?.known) return waiting();
+  if (!lanes.total) return rows(lanes, {}, {}, flow);
+  const columns = COLUMNS.map((column) => ({ ...column, sort: undefined }));
+  const open = (row) => { location.hash = `${flowHash(flow.flow, "lanes")}?lane=${encodeURIComponent(`${row.topic}/${row.partition}`)}`; };
+  return table({ columns, rows: lanes.order.map((key) => lanes.rows.get(key)).filter(Boolean), keyOf: (row) => row.lane, open, label: "Lanes that are furthest behind", stale: lanes.stale });
 }
 
 /** The lanes of one topic, for its own view. */

@@ -1,7 +1,7 @@
 // The map of clusters and flows, drawn with live rates.
 
 import { h } from "./tree.js";
-import { layout, pathOf } from "./map_layout.js";
+import { layout, pathOf, placeLabels, portOf } from "./map_layout.js";
 import { flowHash } from "./route.js";
 import { brief, count, lasting, many, sizePerSecond } from "./words.js";
 import { toneOf, isQuiet } from "./tones.js";
@@ -13,19 +13,23 @@ const MARGIN = 12;
 /** `room`: pixels that the map may take across. */
 export function map(flows, clusters, room) {
   const wide = room >= 640;
-  const box = wide ? WIDE : NARROW;
+  const ways = new Set(flows.map((flow) => flow.flow));
+  const pairs = flows.some((flow) => ways.has(`${flow.target}->${flow.source}`));
+  const box = roomFor(wide ? WIDE : NARROW, pairs);
   const names = [...new Set([...clusters.map((cluster) => cluster.alias), ...flows.flatMap((flow) => [flow.source, flow.target])])].sort();
   if (!names.length) return null;
   const place = layout(names, flows, box, wide);
-  const ways = new Set(flows.map((flow) => flow.flow));
-  const drawn = flows.map((flow) => {
+  const lines = flows.map((flow) => {
     const both = ways.has(`${flow.target}->${flow.source}`);
-    const [from, to] = [place.nodes.get(flow.source), place.nodes.get(flow.target)];
+    const [source, target] = [place.nodes.get(flow.source), place.nodes.get(flow.target)];
+    const [from, to] = [portOf(source, target, box), portOf(target, source, box)];
     // Two lines of one pair keep as much apart as their labels need: more where they stand side by side.
     const steep = Math.abs(to.y - from.y) > Math.abs(to.x - from.x);
     const path = pathOf(from, to, box, both ? (steep ? (wide ? 40 : 30) : wide ? 28 : 24) : 0);
     return { flow, path, label: labelOf(flow, path, both ? 0.38 : 0.5, wide) };
   });
+  const labels = placeLabels(lines.map(({ label }) => label), place.nodes);
+  const drawn = lines.map((one, index) => ({ ...one, label: labels[index] }));
   const view = bounds(place, drawn);
   const scale = Math.min(1, room / view.width);
   return h("div", { class: "map" },
@@ -37,6 +41,9 @@ export function map(flows, clusters, room) {
       names.map((name) => node(name, place.nodes.get(name), box, flows, clusters.find((cluster) => cluster.alias === name))),
       drawn.map(({ flow, label }) => tag(flow, label))));
 }
+
+/** Where flows go both ways their labels need more room between the rows. */
+const roomFor = (box, pairs) => (pairs ? { ...box, gapY: box.gapY + 26 } : box);
 
 /** All that is drawn, labels too. */
 function bounds(place, drawn) {
@@ -61,14 +68,14 @@ function line(flow, path) {
     h("path", { d: "M-7 -4.5L1.5 0L-7 4.5Z", class: "head", transform: `translate(${path.end.x.toFixed(1)} ${path.end.y.toFixed(1)}) rotate(${path.angle.toFixed(1)})` }));
 }
 
-/** Words and place of a flow's label: near its source where the other direction has a label too. */
+/** Words, size and wanted place of a flow's label: near its source where the other direction has a label too. */
 function labelOf(flow, path, along, wide) {
   const quiet = isQuiet(flow.state);
   const rate = quiet ? flow.state : sizePerSecond(flow.bytes_per_s);
   const lag = flow.lag_records ? `lag ${brief(flow.lag_records)}` : quiet ? "" : "no lag";
   const texts = (wide ? [rate, lag] : [rate]).filter(Boolean);
   const width = Math.max(...texts.map((text) => text.length)) * (wide ? 6.7 : 6.2) + 16;
-  return { ...path.at(along), texts, width, height: texts.length * 14 + 8 };
+  return { path, along, texts, width, height: texts.length * 14 + 8 };
 }
 
 function tag(flow, { x, y, texts, width, height }) {
@@ -94,7 +101,7 @@ function node(name, at, box, flows, cluster) {
   const left = at.x - box.w / 2;
   return h("g", { key: `node ${name}`, class: `node${trouble ? " bad" : ""}`, role: "img", "aria-label": `Cluster ${name}${trouble ? `: ${trouble}` : ""}` },
     h("title", null, [name, cluster?.bootstrap, trouble].filter(Boolean).join("\n")),
-    h("rect", { x: left.toFixed(1), y: (at.y - box.h / 2).toFixed(1), width: box.w, height: box.h, rx: 9 }),
+    h("rect", { x: (at.x - at.w / 2).toFixed(1), y: (at.y - at.h / 2).toFixed(1), width: at.w, height: at.h, rx: 9 }),
     h("circle", { cx: (left + 16).toFixed(1), cy: top.toFixed(1), r: 4 }),
     h("text", { x: (left + 27).toFixed(1), y: (top + 4.5).toFixed(1), class: "name" }, short(name, box.w < 150 ? 12 : 18)),
     lines.map((text, index) => h("text", { x: (left + 12).toFixed(1), y: (top + 25 + index * 15).toFixed(1), class: "small" }, text || "no flow")));

@@ -3,14 +3,14 @@
 // What has a direction is drawn in columns (active/standby, chains, fan-out, collecting hubs); a hub that talks both ways stands between its
 // spokes; what goes round stands in a ring. Groups of clusters that no flow joins stand below each other.
 
-/** {width, height, nodes: Map name -> {x, y}}; x and y are the middle of a node of `box` {w, h, gapX, gapY}. */
+/** {width, height, nodes: Map name -> {x, y, w, h}}; x and y are the middle of a node; most are as large as `box` {w, h, gapX, gapY}. */
 export function layout(names, edges, box, wide) {
   const groups = components(names, edges).map((group) => placed(group, edges, box, wide));
   const width = Math.max(...groups.map((group) => group.width), box.w);
   const nodes = new Map();
   let top = 0;
   for (const group of groups) {
-    for (const [name, at] of group.nodes) nodes.set(name, { x: at.x + (width - group.width) / 2, y: at.y + top });
+    for (const [name, at] of group.nodes) nodes.set(name, { w: box.w, h: box.h, ...at, x: at.x + (width - group.width) / 2, y: at.y + top });
     top += group.height + box.gapY;
   }
   return { width, height: Math.max(top - box.gapY, box.h), nodes };
@@ -124,9 +124,12 @@ function inColumns(columns, box, wide) {
   columns.forEach((column, place) => {
     column.forEach((name, index) => {
       const across = index + (most - column.length) / 2;
+      // One that stands before many is as long as they are: its flows run beside each other instead of through one point.
+      const beside = Math.max(1, columns[place - 1]?.length ?? 0, columns[place + 1]?.length ?? 0);
+      const longer = column.length === 1 ? beside - 1 : 0;
       nodes.set(name, wide
-        ? { x: place * stepX + box.w / 2, y: across * stepY + box.h / 2 }
-        : { x: across * stepX + box.w / 2, y: place * stepY + box.h / 2 });
+        ? { x: place * stepX + box.w / 2, y: across * stepY + box.h / 2, w: box.w, h: box.h + longer * stepY }
+        : { x: across * stepX + box.w / 2, y: place * stepY + box.h / 2, w: box.w + longer * stepX, h: box.h });
     });
   });
   const along = columns.length - 1;
@@ -139,7 +142,7 @@ function inRing(group, box, wide) {
   const count = group.length;
   const turn = count % 2 ? -Math.PI / 2 : -Math.PI / 2 - Math.PI / count;
   const room = Math.max(1, count / 4);
-  const radiusX = (wide ? (box.w + box.gapX) * 0.85 : box.w * 0.86) * room;
+  const radiusX = (wide ? (box.w + box.gapX) * 0.85 : box.w) * room;
   const radiusY = (wide ? box.h * 2.5 : box.h * 2.6) * room;
   const raw = group.map((name, index) => {
     const angle = turn + (2 * Math.PI * index) / count;
@@ -152,6 +155,28 @@ function inRing(group, box, wide) {
     width: Math.max(...raw.map(([, x]) => x)) + box.w / 2 - left,
     height: Math.max(...raw.map(([, , y]) => y)) + box.h / 2 - top,
   };
+}
+
+const PLACES = [0, -0.08, 0.08, -0.16, 0.16, -0.22, 0.22, 0.3, 0.38];
+
+/** Labels {width, height, along, path} get x and y: on their line, where they hide no node and no label before them, as near to `along` as can be. */
+export function placeLabels(labels, nodes) {
+  const taken = [...nodes.values()].map((at) => ({ x: at.x, y: at.y, width: at.w + 6, height: at.h + 6 }));
+  return labels.map((label) => {
+    const tries = PLACES.map((by) => ({ ...label, ...label.path.at(Math.min(0.88, Math.max(0.12, label.along + by))) }));
+    const found = tries.find((one) => taken.every((other) => !overlap(one, other))) ?? tries[0];
+    taken.push({ ...found, width: found.width + 4, height: found.height + 4 });
+    return found;
+  });
+}
+
+const overlap = (one, two) =>
+  Math.abs(one.x - two.x) * 2 < one.width + two.width && Math.abs(one.y - two.y) * 2 < one.height + two.height;
+
+/** Where a flow between two nodes meets the first: beside the other, as far as the first is long. */
+export function portOf(node, other, box) {
+  const near = (at, middle, room) => Math.min(middle + room / 2, Math.max(middle - room / 2, at));
+  return { x: near(other.x, node.x, node.w - box.w), y: near(other.y, node.y, node.h - box.h) };
 }
 
 /** The way of a flow: a bent line from the edge of one node to that of the other; `bend` in pixels, to the left of its direction. */

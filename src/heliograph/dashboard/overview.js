@@ -41,7 +41,7 @@ function totals(flows) {
     stat("Latency p99", p99.length ? lasting(Math.max(...p99)) : "–", "of the slowest flow"),
     stat("Lanes", count(sum("lanes")), others(lanes) || "all following"),
     stat("Parked", count(parked), parked ? "need a look" : "none", parked ? "bad" : ""),
-    flows.some((flow) => flow.at_risk_records !== undefined) && stat("At risk", brief(sum("at_risk_records")), "records, if sources died now"));
+    flows.some((flow) => (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records) && stat("At risk", brief(sum("at_risk_records")), "records, if sources died now"));
 }
 
 const others = (lanes) => Object.entries(lanes).filter(([name, n]) => n && name !== "parked").sort((a, b) => b[1] - a[1]).slice(0, 2).map(([name, n]) => `${count(n)} ${name}`).join(", ");
@@ -61,13 +61,13 @@ const COLUMNS = [
   { name: "p99", num: true, hide: "mid", sort: "p99", value: (row) => row.latency_ms?.p99, cell: (row) => lasting(row.latency_ms?.p99) },
   { name: "Topics", sort: "topics", num: true, hide: "mid", cell: (row) => count(row.topics) },
   { name: "Lanes", sort: "lanes", num: true, hide: "small", cell: (row) => [lanesBar(row.lanes_by_state, row.lanes), count(row.lanes)] },
-  { name: "Waits for", hide: "mid", class: "wrap", cell: (row) => h("span", { class: "muted" }, row.state === "trouble" ? row.reason : row.bottleneck || "–"), hint: "what keeps it from being faster" },
+  { name: "Bottleneck", hide: "mid", class: "wrap", cell: (row) => h("span", { class: "muted" }, row.state === "trouble" ? row.reason : row.bottleneck || "–"), hint: "what keeps it from being faster" },
 ];
 
 function flowsPanel(flows, query) {
   const text = (query.search ?? "").toLowerCase();
   const found = flows.filter((flow) => `${flow.flow} ${flow.state}`.toLowerCase().includes(text));
-  const columns = COLUMNS.filter((column) => column.name !== "Waits for" || flows.some((flow) => flow.bottleneck || flow.state === "trouble"));
+  const columns = COLUMNS.filter((column) => column.name !== "Bottleneck" || flows.some((flow) => flow.bottleneck || flow.state === "trouble"));
   const rows = sorted(found, columns, query.sort ?? "flow", query.order);
   return panel(many(flows.length, "flow"), flows.length > 6 && search(query.search ?? "", "Search flows"),
     rows.length ? table({ columns, rows, keyOf: (row) => row.flow, sort: query.sort ?? "flow", order: query.order ?? "asc", label: "Flows", open: (row) => { location.hash = flowHash(row.flow); } })

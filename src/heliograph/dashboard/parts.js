@@ -7,6 +7,9 @@ import { count } from "./words.js";
 
 export const badge = (state, tone = toneOf(state)) => h("span", { class: `badge ${tone}` }, h("i", { "aria-hidden": "true" }), state);
 
+/** A topic's name that may be broken after its dots; nothing is added to what is copied from the page. */
+export const topicName = (topic) => h("span", { class: "topic" }, topic.split(/(?<=[._-])/).flatMap((part, index) => (index ? [h("wbr"), part] : [part])));
+
 export const stat = (name, value, note, tone = "") =>
   h("div", { class: `stat ${tone}` }, h("dt", null, name), h("dd", null, value), note && h("p", null, note));
 

@@ -3,8 +3,8 @@
 import { h } from "./tree.js";
 import { answer } from "./store.js";
 import { flowHash, requery } from "./route.js";
-import { answered, badge, button, empty, pager, panel, search, sorted, table } from "./parts.js";
-import { brief, count, lasting, sizePerSecond } from "./words.js";
+import { answered, badge, button, empty, pager, panel, search, sorted, table, topicName } from "./parts.js";
+import { brief, count, lasting, size, sizePerSecond } from "./words.js";
 import * as actions from "./actions.js";
 import { lanesOfTopic } from "./lanes.js";
 
@@ -13,7 +13,7 @@ const LIMIT = 100;
 const worst = (states) => ["parked", "draining", "paused", "attaching", "waiting", "following", "done"].find((name) => states?.[name]) ?? "waiting";
 
 const COLUMNS = (flow) => [
-  { name: "Topic", sort: "topic", class: "name", cell: (row) => h("a", { href: flowHash(flow.flow, "topics", row.topic), class: "topic" }, row.topic) },
+  { name: "Topic", sort: "topic", class: "name", cell: (row) => h("a", { href: flowHash(flow.flow, "topics", row.topic), class: "topic" }, topicName(row.topic)) },
   { name: "Remote topic", sort: "remote_topic", hide: "small", class: "name", cell: (row) => h("span", { class: "muted" }, row.remote_topic) },
   { name: "State", sort: "state", value: (row) => worst(row.states), cell: (row) => badge(worst(row.states)), title: (row) => Object.entries(row.states ?? {}).map(([name, n]) => `${n} ${name}`).join(", ") },
   { name: "Partitions", sort: "partitions", num: true, hide: "small", cell: (row) => count(row.partitions) },
@@ -61,18 +61,22 @@ function buttons(flow, topic, value) {
     button("Remove", () => actions.removeTopic(flow.flow, topic), { tone: "bad", key: "remove" }));
 }
 
+/** 604800000 of retention.ms is 7 d. */
+const meant = (name, n) => (!(n >= 1000) || n > 9e15 ? "" : name.endsWith("ms") ? `  ${lasting(n)}` : name.endsWith("bytes") ? `  ${size(n)}` : "");
+
 function configs(all, flow, onlyOther) {
   const rows = all.filter((row) => row.differs || !onlyOther);
   const other = all.filter((row) => row.differs).length;
   if (!all.length) return empty("Configs are not known yet", "They are read from both clusters when this view is opened.");
   if (!rows.length) return empty("Both sides are the same", `${count(all.length)} configs have the same value on ${flow.source} and ${flow.target}.`);
-  const value = (text) => (text === null || text === undefined ? h("span", { class: "muted" }, "not set") : text === "" ? h("span", { class: "muted" }, "empty") : String(text));
+  const faint = (text) => h("span", { class: "muted" }, text);
+  const value = (name, text) => (text === null || text === undefined ? faint("not set") : text === "" ? faint("empty") : [String(text), faint(meant(name, Number(text)))]);
   return [table({
     label: "Configs of both sides", rows, keyOf: (row) => row.name,
     columns: [
       { name: "Config", class: "name", cell: (row) => row.name },
-      { name: `On ${flow.source}`, class: "wrap mono", cell: (row) => value(row.source) },
-      { name: `On ${flow.target}`, class: "wrap mono", cell: (row) => value(row.target) },
+      { name: `On ${flow.source}`, class: "wrap mono", cell: (row) => value(row.name, row.source) },
+      { name: `On ${flow.target}`, class: "wrap mono", cell: (row) => value(row.name, row.target) },
       { name: "", cell: (row) => (row.differs ? badge("differs", "warn") : h("span", { class: "muted" }, "same")) },
     ],
   }), h("p", { class: "note muted" }, `${count(other)} of ${count(all.length)} differ.`)];

@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 import kafka.errors as foreign
-from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import KafkaAdminClient
 from kafka.protocol.consumer import IsolationLevel, OffsetSpec
+from kafka.structs import TopicPartition
 
 from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, HeliographError, SetupError
 from heliograph.kafka.admin_client import client_settings, connect

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import kafka.errors as foreign
-from kafka import KafkaAdminClient
+from kafka.admin import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
 

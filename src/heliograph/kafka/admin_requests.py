@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import kafka.errors as foreign
-from kafka import KafkaAdminClient
+from kafka.admin import KafkaAdminClient
 from kafka.admin._configs import ConfigSourceType
 from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaAdminClient
+from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from heliograph.replication.permissions import missing_on_topic

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heliograph.errors import BrokerRefused
-from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.ranges import Log, read_range
@@ -89,6 +88,8 @@ class DeadLetters:
             await writer.append_batches({0: plain_record_batch(record.key, record.value, headers, now_ms)})
 
     def _create(self) -> None:
+        from heliograph.kafka.admin import ClusterAdmin  # the library's admin client is the driver's, and slow to load
+
         with ClusterAdmin(self._client.cluster) as admin:
             admin.create(dead_letter_wish(self._topic, min(3, admin.brokers())))
 

@@ -26,13 +26,13 @@ _WORDS = {
 }
 
 
-def bottleneck(shares: Mapping[str, float], lag_records: int, records_per_s: float) -> Bottleneck:
-    """`shares` of a flow's time, by kind (metrics/meters.py).
+def bottleneck(shares: Mapping[str, float], lag_s: float, records_per_s: float) -> Bottleneck:
+    """`shares` of a flow's time, by kind (metrics/meters.py); `lag_s` of those of its lanes that follow.
 
     A flow that keeps up waits for its source to get new records, or has nothing to do. One that is behind is held up by what
     takes most of its time.
     """
-    if lag_records <= records_per_s * _BEHIND_SECONDS:
+    if lag_s <= _BEHIND_SECONDS:
         return Bottleneck.SOURCE if records_per_s > 0 else Bottleneck.IDLE
     kind = max(_WORDS, key=lambda name: shares.get(name, 0.0))
     return _WORDS[kind] if shares.get(kind, 0.0) > 0 else Bottleneck.IDLE

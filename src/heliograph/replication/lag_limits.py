@@ -52,24 +52,3 @@ def _late(late: Mapping[str, int], limit_s: int) -> str:
     worst = max(late, key=lambda lane: late[lane])
     others = f", and {len(late) - 1:,} more lanes are late" if len(late) > 1 else ""
     return f"{worst}: a record waits for {late[worst] / 1000:,.0f} s; lag.limit.seconds is {limit_s:,}{others}"
-
-
-class Waits:
-    """Lags in time from positions alone: since when a lane is known to have a record that is not copied.
-
-    For lanes whose task does not tell the time of its records. What was there before the first look counts from then on.
-    """
-
-    def __init__(self) -> None:
-        self._marks: dict[str, tuple[int, int]] = {}
-        """By lane: an end that it has not passed yet, and when the log was first seen to reach it."""
-
-    def look(self, lane: str, position: int, end: int, now_ms: int) -> int:
-        """How long the lane's oldest record waits, in ms; at the most half of it is not noticed."""
-        mark = self._marks.get(lane)
-        if position >= end:
-            self._marks.pop(lane, None)
-            return 0
-        if mark is None or position >= mark[0]:
-            mark = self._marks[lane] = (end, now_ms)
-        return now_ms - mark[1]

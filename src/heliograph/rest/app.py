@@ -8,17 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from heliograph.config.flows import ServerSettings
-from heliograph.rest import (
-    api,
-    api_changes,
-    burrow,
-    connect,
-    connect_plugins,
-    health,
-    metrics,
-    page,
-    stream,
-)
+from heliograph.rest import api, api_changes, burrow, connect, connect_plugins, health, metrics, page, stream
 from heliograph.rest.guard import Guard
 from heliograph.rest.refusals import add_handlers
 from heliograph.rest.scene import Scene
@@ -38,8 +28,9 @@ def build(scene: Scene, settings: ServerSettings) -> Guard:
         openapi_url="/api/v1/openapi.json",
         default_response_class=JSONResponse,
     )
-    for part in (page, health, api, api_changes, stream, burrow, connect, connect_plugins):
+    for part in (health, api, api_changes, burrow, connect, connect_plugins, stream):
         app.include_router(part.router(scene))
     app.include_router(metrics.router(scene, settings.metrics_lanes))
+    page.add_to(app)
     add_handlers(app)
     return Guard(app, settings)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from heliograph.metrics.picture import lag_of
+
 Row = Mapping[str, Any]
 LaneRow = dict[str, Any]
 
@@ -52,11 +54,6 @@ class LanesPage:
 
     def as_json(self) -> dict[str, Any]:
         return {"total": self.total, "matched": self.matched, "lanes": list(self.lanes)}
-
-
-def lag_of(row: Row) -> int:
-    """Records that the source has and the target has not; nothing is known before a lane was attached."""
-    return max(0, row["source_end"] - row["position"]) if row["position"] >= 0 else 0
 
 
 def delta_of(row: Row) -> int | None:

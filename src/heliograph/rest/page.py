@@ -9,13 +9,10 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
-from fastapi.routing import APIRoute
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.types import Scope
-
-from heliograph.rest.scene import Scene
 
 _KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -55,18 +52,18 @@ def _kind(name: str) -> str:
     return _KINDS.get(name[name.rfind(".") :], "")
 
 
-class _ForBrowsers(APIRoute):
+class _ForBrowsers(Route):
     """Matches who asks for HTML: `/` is Kafka Connect's too, which answers programs with JSON."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        accepted = dict(scope.get("headers", ())).get(b"accept", b"")
-        return super().matches(scope) if b"text/html" in accepted else (Match.NONE, {})
+        accepted = next((value for name, value in scope.get("headers", ()) if name == b"accept"), b"")
+        if scope["type"] == "http" and b"text/html" not in accepted:
+            return Match.NONE, {}
+        return super().matches(scope)
 
 
-def router(_: Scene) -> APIRouter:
-    """Comes before a router that has `/` too: it leaves that to others where no HTML is asked for."""
-    routes = APIRouter(include_in_schema=False)
-    root = APIRouter(route_class=_ForBrowsers, include_in_schema=False)
+def add_to(app: FastAPI) -> None:
+    """Put the page before all other routes. Not as a router: FastAPI would make plain routes of these, for every kind of reader."""
     known = Files()
     entry_tag = f'"{known.version}"'
 
@@ -85,8 +82,8 @@ def router(_: Scene) -> APIRouter:
         headers = {**_SAFE, "Cache-Control": _FOR_GOOD if is_this else "no-store"}
         return Response(content, media_type=_kind(name), headers=headers)
 
-    root.add_api_route("/", entry)
-    routes.include_router(root)
-    routes.add_api_route("/index.html", entry)
-    routes.add_api_route("/page/{version}/{name}", file)
-    return routes
+    app.router.routes[:0] = [
+        _ForBrowsers("/", entry, methods=["GET"], include_in_schema=False),
+        Route("/index.html", entry, methods=["GET"], include_in_schema=False),
+        Route("/page/{version}/{name}", file, methods=["GET"], include_in_schema=False),
+    ]

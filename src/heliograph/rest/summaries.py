@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heliograph.metrics.picture import lag_of
+from heliograph.model.lanes import LaneState
 from heliograph.replication.bottleneck import bottleneck
-from heliograph.rest.lanes_page import lag_of
 
 if TYPE_CHECKING:
     from heliograph.rest.scene import Scene
@@ -36,11 +37,18 @@ def flow_summary(scene: Scene, name: str) -> Row:
         **sums,
         "at_risk_records": sums["lag_records"],
         "at_risk_seconds": sums["lag_ms"] / 1000,
-        "bottleneck": _bottleneck(scene, name, sums),
+        "bottleneck": _bottleneck(scene, name, rows),
         "latency_ms": flow["latency_ms"],
         "throttle_bytes_per_s": flow["throttle"],
         "holds": [_shown(hold) for hold in holds],
+        "changes": [change for change in scene.part("holds").get("changes", []) if _is_of(change, name)],
     }
+
+
+def _is_of(change: Row, flow: str) -> bool:
+    """A topic's change names its flow, an option begins with it: aliases may hold dots."""
+    is_options: bool = not change["flow"] and change["what"].startswith(f"{flow}.")
+    return is_options or change["flow"] == flow
 
 
 def _origin(scene: Scene, flow: str) -> str:
@@ -49,10 +57,11 @@ def _origin(scene: Scene, flow: str) -> str:
     return "rest" if any((one["flow"], one["origin"]) == (flow, "rest") for one in made) else "file"
 
 
-def _bottleneck(scene: Scene, name: str, sums: Row) -> str:
+def _bottleneck(scene: Scene, name: str, rows: Sequence[Row]) -> str:
     """In words; nothing to do where nothing was measured yet."""
     window = scene.part("meters").get("flows", {}).get(name, {}).get("window", {})
-    return str(bottleneck(window.get("time", {}), sums["lag_records"], sums["records_per_s"]))
+    lag_ms = max((row["lag_ms"] for row in rows if row["state"] == LaneState.FOLLOWING), default=0)
+    return str(bottleneck(window.get("time", {}), lag_ms / 1000, sum(row["records_per_s"] for row in rows)))
 
 
 def _sums(rows: Sequence[Row]) -> Row:

@@ -13,16 +13,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyspark
-
 from heliograph.spark.java import QUIET
+from heliograph.spark.pyspark_core import HOME, VERSION
 
 PREFIX = "heliograph-spark-"
 
 
 def archive_path(environ: Mapping[str, str], folder: Path) -> Path:
     """Where the archive of this Spark and of the Java that `environ` finds is, or would be."""
-    known = f"{pyspark.__version__} {Path(pyspark.__file__).parent} {_identity(_java(environ))}"
+    known = f"{VERSION} {HOME} {_identity(_java(environ))}"
     return folder / f"{PREFIX}{hashlib.sha256(known.encode()).hexdigest()[:12]}.jsa"
 
 

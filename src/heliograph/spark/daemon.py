@@ -6,11 +6,15 @@ elsewhere the package reaches an executor with the first task, after its daemon 
 
 from __future__ import annotations
 
-from pyspark import daemon
+import gc
+
+from pyspark import daemon, worker
 
 from heliograph.spark import carry
 
-__all__ = ["carry"]
+__all__ = ["carry", "worker"]
 
 if __name__ == "__main__":
+    # A worker collects garbage after each task. What it was forked with is none, and looking at it would copy its memory.
+    gc.freeze()
     daemon.manager()

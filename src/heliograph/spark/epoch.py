@@ -12,9 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark import SparkContext
-
 from heliograph.spark.carry import Order, run_orders, warm_up
+from heliograph.spark.pyspark_core import SparkContext
 
 _GROUP = "heliograph-epoch-{}"
 

@@ -14,12 +14,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import gettempdir
 
-from pyspark import SparkConf, SparkContext, accumulators
-
 import heliograph
 from heliograph.errors import SetupError
 from heliograph.spark.class_archive import archive_option
 from heliograph.spark.java import java_environment
+from heliograph.spark.pyspark_core import SparkConf, SparkContext, accumulators
 
 _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
 _SETTINGS = {

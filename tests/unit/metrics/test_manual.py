@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
+
+import pytest
 
 from heliograph.metrics.manual import text
 from heliograph.metrics.table import COUNTER, METRICS, SECTIONS
@@ -27,3 +30,9 @@ def test_names_are_in_base_units_and_counters_end_with_total() -> None:
         if metric.name.startswith("heliograph_"):
             assert metric.unit not in ("ms", "minutes", "KB"), metric.name
             assert metric.unit != "seconds" or "seconds" in metric.name, metric.name
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+def test_the_module_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_module("heliograph.metrics.manual", run_name="__main__")
+    assert capsys.readouterr().out == text()

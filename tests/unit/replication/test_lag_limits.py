@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from heliograph.replication.lag_limits import LagLimit, Verdict, Waits
+from heliograph.replication.lag_limits import LagLimit, Verdict
 
 
 def test_a_flow_becomes_late_once_and_the_longest_wait_is_named() -> None:
@@ -29,14 +29,3 @@ def test_it_is_over_when_no_record_waited_too_long_for_a_while() -> None:
 
 def test_without_a_limit_nothing_is_late() -> None:
     assert LagLimit().look({"t-0": 10**9}, 0, 0) is None
-
-
-def test_a_wait_begins_when_the_log_is_seen_to_be_ahead_and_ends_when_that_is_copied() -> None:
-    waits = Waits()
-    assert waits.look("l", 5, 5, 0) == 0
-    assert waits.look("l", 5, 8, 1_000) == 0
-    assert waits.look("l", 6, 20, 4_000) == 3_000, "record 6 or 7 was there at 1,000"
-    assert waits.look("l", 8, 20, 5_000) == 0, "record 8 was first seen now or a little earlier"
-    assert waits.look("l", 8, 20, 9_000) == 4_000
-    assert waits.look("m", 0, 1, 9_000) == 0
-    assert waits.look("l", 20, 20, 10_000) == 0

@@ -107,7 +107,7 @@ EXPECTED: dict[str, list[tuple[dict[str, str], float]]] = {
     "heliograph_flow_lanes": [({**F, "state": "following"}, 1), ({**F, "state": "parked"}, 1), ({**F, "state": "done"}, 0)],
     "heliograph_flow_bottleneck": [
         ({**F, "bottleneck": "waiting for target"}, 0),
-        ({**F, "bottleneck": "waiting for source"}, 1),
+        ({**F, "bottleneck": "the mirror itself is busy"}, 1),
     ],
     "heliograph_flow_trouble": [(F, 0)],
     "heliograph_flow_topics": [(F, 1)],
@@ -236,6 +236,15 @@ def test_what_is_not_known_is_not_told() -> None:
     assert METRICS.keys() - found.keys() == gone
     assert found["heliograph_lane_position"].value(**{**L0, "partition": "1"}) is None
     assert found["heliograph_lane_lag_records"].value(**{**L0, "partition": "1"}) == 0
+
+
+def test_a_canary_that_never_arrived_has_no_latency() -> None:
+    made = stage()
+    jobs = [{**JOB, "name": "canary", "detail": {**CANARY, "arrived": 0, "last_ms": None}}]
+    made.merge({"flows": {"A->B": {**made.flows["A->B"], "jobs": jobs}}}, 102.0)
+    found = read_exposition(text(made))
+    assert "heliograph_canary_latency_seconds" not in found
+    assert found["heliograph_canary_waiting_seconds"].value(**F) == 1.5
 
 
 def test_a_run_that_measured_nothing_yet_tells_what_it_knows() -> None:
