@@ -110,11 +110,11 @@ def _part(process: psutil.Process) -> str:
         command = process.cmdline()
     except psutil.NoSuchProcess:
         command = []
+    if command and command[0].endswith("java"):
+        return "JVM"  # its own command line names the workers' daemon
     if any("spark.daemon" in word for word in command):
         return "workers"
-    if "heliograph.rest.server" in command:
-        return "REST server"
-    return "JVM" if command and command[0].endswith("java") else "driver"
+    return "REST server" if "heliograph.rest.server" in command else "driver"
 
 
 def _pss_kib(pid: int) -> int:

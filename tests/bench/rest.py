@@ -1,8 +1,8 @@
 """`python -m tests.bench.rest [--topics 1000] [--groups 500] [--out build/rest.json]`: many lanes, and what they cost at rest.
 
 One broker pair, five partitions a topic, one record in each, groups that have committed. Measured: until everything is copied,
-then CPU and memory of the mirror while nothing happens but its jobs and the hand-over of every lane to the next epoch, and how
-long each job takes.
+then CPU and memory of the mirror, its REST server included, while nothing happens but its jobs and the hand-over of every lane
+to the next epoch, and how long each job takes.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def _file(path: Path, source: str, target: str) -> Path:
             "A->B.enabled": "true",
             "A->B.topics": "topic-.*",
             "A->B.sync.group.offsets.enabled": "true",
+            "listeners": "http://127.0.0.1:0",
             **{f"{name}.factor": "1" for name in factors},
         },
     )

@@ -30,7 +30,7 @@ from heliograph.spark.line import SILENCE_SECONDS, Line
 _REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LOOK_AT_ALL = 10
-"""Every so many reports all lanes are looked at, for what becomes due by time alone."""
+_LOOKED_AT_A_SECOND = 100
 _SETTLES_MS = 5000
 _RELEASED_AT_ONCE = 500
 """Lanes in a message: their successor begins with the first ones while the others are still written out."""
@@ -211,13 +211,22 @@ class Task:
         self._reports += 1
         stirred = [slot.lives[run.lane.id.key] for run in slot.news]
         slot.news.clear()
-        for life in list(slot.lives.values()) if self._reports % _LOOK_AT_ALL == 0 else stirred:
+        for life in list(slot.lives.values()) if self._reports % reports_of_a_look(len(slot.lives)) == 0 else stirred:
             key, events, face = life.run.lane.id.key, life.take_events(), _face(life)
             if not events and _is_beginning(life):
                 slot.news.add(life.run)
             elif events or self._shown.get(key) != face:
                 self._shown[key] = face
                 yield _row(life) | _taken(life, events)
+
+
+def reports_of_a_look(lanes: int) -> int:
+    """Every so many reports all lanes are looked at, for what becomes due by time alone; of many lanes less often.
+
+    >>> reports_of_a_look(3), reports_of_a_look(1000), reports_of_a_look(2500)
+    (10, 10, 25)
+    """
+    return max(_LOOK_AT_ALL, lanes // _LOOKED_AT_A_SECOND)
 
 
 def _last_word(life: LaneLife) -> tuple[str, str | None, bool]:
