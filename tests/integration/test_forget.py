@@ -37,7 +37,8 @@ def mirrored(source: str, target: str, name: str) -> Mirror:
 
 async def say(warm: Warm, mirror: Mirror) -> None:
     now = Clock().now_ms()
-    await TelemetryWriter(warm).write(mirror.target_cluster, mirror.flow, {"flow": mirror.flow, "lanes": []}, now)
+    record = json.dumps({"flow": mirror.flow, "lanes": []})
+    await TelemetryWriter(warm).write(mirror.target_cluster, mirror.flow, record, now)
     holder = Holder(mirror.flow, "host", 1, "run", now, now, released=False, held=True)
     await warm.ledger(mirror.target_cluster).write([(HolderKey(mirror.flow, "run"), encode_holder(holder))], now)
 

@@ -18,7 +18,16 @@ import pytest
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import PROGRAM, HeliographRun
-from tests.support.mirror import command, flow_file, lanes_of, run_to_the_end, status, status_when_following, word
+from tests.support.mirror import (
+    command,
+    flow_file,
+    lanes_of,
+    run_to_the_end,
+    status,
+    status_when_following,
+    summed,
+    word,
+)
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_dense
@@ -199,6 +208,11 @@ def bulk(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) ->
             lambda: sum(ends(there, f"{names.remote}-bulk").values()) == BULK_RECORDS, "it is copied", 120, every=0.2
         )
         wait_until(lambda: sum(ends(there, names.remote).values()) == 20_000, "all lanes are copied", 120, every=0.2)
+        wait_until(
+            lambda: summed(status(properties)[names.flow]["lanes"], "bytes") >= BULK_RECORDS * BULK_SIZE,
+            "the totals of the last second are published",
+            every=0.2,
+        )
         flow = status_when_following(properties, names.flow)
         doors = (two_clusters.a.door(), two_clusters.b.door())
         workers = {pid: brokers_of(pid, doors) for pid in run.workers()}

@@ -101,7 +101,9 @@ class HeliographRun:
     @property
     def output(self) -> str:
         """Everything it has printed so far, both streams."""
-        return self.stdout.read_text(errors="replace") + self.stderr.read_text(errors="replace")
+        # A run that was asked for a moment ago has not opened its files yet.
+        files = [path for path in (self.stdout, self.stderr) if path.exists()]
+        return "".join(path.read_text(errors="replace") for path in files)
 
     @property
     def exit_status(self) -> int | None:

@@ -28,6 +28,7 @@ from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.doors import AuthorizedCluster
 from tests.support.mirror import word
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
+from tests.support.waiting import wait_until
 from tests.support.writers import samples, write, write_dense, write_single_record_batches, write_transactions
 
 
@@ -228,10 +229,12 @@ def cut(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> 
             target.kill(2)  # this follower has 30 of the one, nothing of the other
             write(tail.source, tail.topic, samples(40, seed=2))
             attempt.wait_for_records(70)
+            _wait_for_ledger(tail, 70)
             attempt.stop()
         write(whole.source, whole.topic, samples(30))
         with Attempt(opened[whole.topic], QUICK) as attempt:
             attempt.wait_for_records(30)
+            _wait_for_ledger(whole, 30)
             attempt.stop()
         elect_uncleanly(target, lambda: (_end(target, tail), _end(target, whole)) == (30, 0))
         yield Cut(tail, whole)
@@ -242,6 +245,17 @@ def _opened_on_both_brokers(own: Mirror) -> Opened:
     client = admin(own.target)
     client.create_topics([NewTopic(own.remote, 1, replica_assignment=[[1, 2]], config={})])[own.remote].result(30)
     return own.open()
+
+
+def _wait_for_ledger(own: Mirror, position: int) -> None:
+    """What the ledger does not know nobody can miss. With a broker gone its partitions may have to move first."""
+
+    def is_written() -> bool:
+        book = own.book()
+        entries = [book.latest(lane) for lane in book.lanes() if lane.flow == own.flow]
+        return [entry.source_next for entry in entries if entry is not None] == [position]
+
+    wait_until(is_written, f"the ledger says {position}", every=0.2)
 
 
 def _end(target: EmbeddedCluster, own: Mirror) -> int | None:
