@@ -295,11 +295,13 @@ def test_a_group_has_its_checkpoints_latency_and_its_risk(stage: Stage) -> None:
 def test_epochs_end_and_hand_their_lanes_over(stage: Stage) -> None:
     after = stage.until(
         lambda found: (
-            found.of("heliograph_epochs_total") >= 1 and found.of("heliograph_handover_gap_seconds", "_count") >= 7
+            found.of("heliograph_epochs_total") >= 1
+            and found.of("heliograph_handover_gap_seconds", "_count") >= 7
+            and found.of("heliograph_epoch_duration_seconds") > 5  # one that no change of lanes ended early
         ),
-        "an epoch ended",
+        "an epoch ended in its time",
     )
-    assert 5 < after.of("heliograph_epoch_duration_seconds") < 40
+    assert after.of("heliograph_epoch_duration_seconds") < 40
     assert after.of("heliograph_epoch_seconds_total") >= after.of("heliograph_epoch_duration_seconds")
     assert after.of("heliograph_handover_gap_seconds", "_sum") > 0
     assert after.of("heliograph_epoch") > after.of("heliograph_epochs_total")

@@ -149,6 +149,7 @@ def test_topics_are_added_and_taken_out_and_limits_set_while_it_runs(stage: Stag
     stage.wait_copied("later", 40)
     stage.tell("DELETE", f"/topics/{name}?reason=moved")
     wait_until(lambda: stage.lanes("later") == [], "it is taken out", every=0.1)
+    time.sleep(2)  # so long a change may take to be in force
     stage.write("later", 5)
     assert stage.tell("PUT", "/throttle", {"bytes_per_second": 2_000_000, "reason": "night"})["value"] == "2000000"
     wait_until(lambda: stage.rest.flow(stage.flow)["throttle_bytes_per_s"] == 2_000_000, "the limit is shown")
