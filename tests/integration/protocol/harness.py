@@ -86,7 +86,7 @@ class Mirror:
         self.flow = f"{name}s->{name}t"
         self.remote = f"{name}s.{name}"
         self.lane_key = f"{self.flow}/{name}/0"
-        self.target_cluster = Cluster(f"{name}t", (target,))
+        self.target_cluster = Cluster(f"{name}t", tuple(target.split(",")))
         self.policies: Mapping[str, str] = {}
         """Lines of the flow in the file that `open` reads."""
 
