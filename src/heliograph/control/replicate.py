@@ -311,11 +311,15 @@ class Replicator:
         if not self.steering.amended.holds:
             return {}
         flow, topic, partition = key.rsplit("/", 2)
-        hold = self.steering.hold_on(LaneId(flow, topic, int(partition)))
+        lane = LaneId(flow, topic, int(partition))
+        hold = self.steering.hold_on(lane)
         is_carried = self._conductor is not None and self._conductor.carries_lane(key)
         if hold is None or (is_carried and hold.kind is HoldKind.PAUSE):
             return {}
-        return {"state": "draining" if is_carried else "paused", "reason": hold.sentence, "since_ms": hold.since_ms}
+        # Between two tasks nobody carries a lane that is to be drained: it is not there yet.
+        view = self.board.lanes.get(key)
+        is_there = not is_carried and self.steering.is_stopped(lane, view.row if view is not None else {})
+        return {"state": "paused" if is_there else "draining", "reason": hold.sentence, "since_ms": hold.since_ms}
 
     def _is_held(self, key: str) -> bool:
         watch = self._flows.of(key)
