@@ -133,8 +133,8 @@ def test_a_drain_carries_what_is_there_and_then_stops(stage: Stage) -> None:
     before = stage.copied("drained")
     stage.write("drained", 500)
     stage.tell("POST", "/drain", {"topic": f"{stage.w}.drained", "reason": "cut-over"})
+    stage.wait_copied("drained", before + 500)
     wait_until(lambda: {lane["state"] for lane in stage.lanes("drained")} == {"paused"}, "it is drained", every=0.1)
-    assert stage.copied("drained") == before + 500
     stage.write("drained", 10)
     time.sleep(1.5)
     assert stage.copied("drained") == before + 500, "what came later waits"

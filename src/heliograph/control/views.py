@@ -30,6 +30,8 @@ class Views:
         """The remote topic of every planned lane."""
         self._lanes: set[str] = set()
         self._holds: object = None
+        self._stopping: set[str] = set()
+        """Lanes that are drained and not at rest yet: what is said of them may change without a report."""
         self._events = 0
 
     def begin_again(self) -> None:
@@ -43,7 +45,7 @@ class Views:
         if holds != self._holds:
             self._holds = holds
             anew |= self._remote.keys()
-        changed = (self._board.changed & self._remote.keys()) | anew
+        changed = (self._board.changed & self._remote.keys()) | anew | (self._stopping & self._remote.keys())
         self._board.changed = set()
         gone = self._lanes - self._remote.keys()
         self._lanes = set(self._remote)
@@ -105,9 +107,10 @@ class Views:
     def _row(self, key: str) -> dict[str, Any]:
         flow, topic, partition = key.rsplit("/", 2)
         place = {"topic": topic, "partition": int(partition), "flow": flow, "remote_topic": self._remote[key]}
-        view = self._board.lanes.get(key)
+        view, held = self._board.lanes.get(key), self._held(key)
+        (self._stopping.add if held.get("state") == "draining" else self._stopping.discard)(key)
         if view is not None:
-            return {**row_of(view), **place, **self._held(key)}
+            return {**row_of(view), **place, **held}
         opened = self._opened[flow]
         why = opened.refused.get(key, "")
-        return {"lane": key, "state": "parked" if why else "waiting", "reason": why, **place, **self._held(key)}
+        return {"lane": key, "state": "parked" if why else "waiting", "reason": why, **place, **held}
