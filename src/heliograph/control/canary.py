@@ -20,7 +20,8 @@ from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import LaneId, LaneState
-from heliograph.replication.canary import Canary, CanaryAction, MakeCanaryTopic, Punctuality, SendCanary, canary_topic
+from heliograph.replication.canary import Canary, CanaryAction, Punctuality, SendCanary, canary_topic, make_canary_topic
+from heliograph.replication.make_topic import MakeTopic
 
 _log = logging.getLogger(__name__)
 _MISSING = {3, 100}
@@ -68,7 +69,7 @@ class CanaryJob:
 
     async def look(self) -> Found[CanaryAction]:
         self._judge()
-        actions: list[CanaryAction] = [] if await self._exists() else [MakeCanaryTopic(self.topic)]
+        actions: list[CanaryAction] = [] if await self._exists() else [make_canary_topic(self.topic)]
         if self._follows():
             actions.append(SendCanary(self.topic))
         about = {"topic": self.topic, "remote_topic": self.remote, "limit_ms": self._options.limit_ms}
@@ -104,7 +105,7 @@ class CanaryJob:
 
     async def apply(self, actions: Sequence[CanaryAction]) -> Sequence[str]:
         for action in actions:
-            if isinstance(action, MakeCanaryTopic):
+            if isinstance(action, MakeTopic):
                 await asyncio.to_thread(self._make, action)
                 self._look_again()
             else:
@@ -112,7 +113,7 @@ class CanaryJob:
                 await self._writer.append({0: [self._canary.send(now_ms)]}, now_ms)
         return ()
 
-    def _make(self, action: MakeCanaryTopic) -> None:
+    def _make(self, action: MakeTopic) -> None:
         with ClusterAdmin(self._settings.source_admin) as admin:
             admin.create(action.topic)
 

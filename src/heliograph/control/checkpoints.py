@@ -21,10 +21,11 @@ from heliograph.replication.checkpoints import (
     CheckpointAction,
     CheckpointKey,
     Due,
-    MakeCheckpointsTopic,
+    make_checkpoints_topic,
     plan_checkpoints,
 )
 from heliograph.replication.group_positions import NoPair, Pair, Placed
+from heliograph.replication.make_topic import MakeTopic
 from heliograph.wire.mm2 import Checkpoint, decode_checkpoint, encode_checkpoint
 
 _REPLICATION_OPTION = "checkpoints.topic.replication.factor"
@@ -79,7 +80,7 @@ class CheckpointJob:
         actions: list[CheckpointAction] = []
         if not exists:
             factor = self._settings.jobs.groups.checkpoints_replication_factor
-            actions.append(MakeCheckpointsTopic(self.topic, factor))
+            actions.append(make_checkpoints_topic(self.topic, factor))
         actions += plan_checkpoints(placed, self._last)
         return Found(actions, found.troubles, self._summary(placed))
 
@@ -117,7 +118,7 @@ class CheckpointJob:
     async def apply(self, actions: Sequence[CheckpointAction]) -> Sequence[str]:
         due: list[Due] = []
         for action in actions:
-            if isinstance(action, MakeCheckpointsTopic):
+            if isinstance(action, MakeTopic):
                 await asyncio.to_thread(self._make, action)
             else:
                 due += action.due
@@ -149,7 +150,7 @@ class CheckpointJob:
             "latency_ms": latency.figures() if latency is not None else None,
         }
 
-    def _make(self, action: MakeCheckpointsTopic) -> None:
+    def _make(self, action: MakeTopic) -> None:
         with ClusterAdmin(self._settings.target_admin) as admin:
             admin.create(action.topic, _REPLICATION_OPTION)
 

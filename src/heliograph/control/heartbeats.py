@@ -13,7 +13,8 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.clusters import Cluster
-from heliograph.replication.heartbeats import HeartbeatAction, MakeTopic, Pulse, heartbeat_actions
+from heliograph.replication.heartbeats import HeartbeatAction, Pulse, heartbeat_actions
+from heliograph.replication.make_topic import MakeTopic
 from heliograph.replication.topic_names import HEARTBEATS
 from heliograph.wire.mm2 import Heartbeat, encode_heartbeat
 

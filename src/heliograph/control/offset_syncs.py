@@ -17,14 +17,15 @@ from heliograph.kafka.refusals import topic_refused
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.generations import LedgerBook
+from heliograph.replication.make_topic import MakeTopic
 from heliograph.replication.offset_syncs import (
     Copied,
-    MakeSyncsTopic,
     SyncAction,
     Syncs,
     SyncSettings,
     WriteSync,
     copied_of,
+    make_syncs_topic,
 )
 from heliograph.wire.mm2 import OffsetSync, encode_offset_sync
 
@@ -82,7 +83,7 @@ class OffsetSyncJob:
         actions: list[SyncAction] = []
         if not await self._topic_exists():
             alias = self._place.admin.alias
-            actions.append(MakeSyncsTopic(self._place.topic, alias, self._settings.replication_factor))
+            actions.append(make_syncs_topic(self._place.topic, alias, self._settings.replication_factor))
         flush = (self._clock.monotonic() - self._flushed_at) * 1000 >= self._settings.flush_ms
         copied = self._copied(await self._ledger.refresh_if_there(), flush)
         while some := list(islice(copied, _AT_ONCE)):
@@ -125,7 +126,7 @@ class OffsetSyncJob:
     async def apply(self, actions: Sequence[SyncAction]) -> Sequence[str]:
         self._seen = (None, None, 0)  # what cannot be written now is due again at the next look
         for action in actions:
-            if isinstance(action, MakeSyncsTopic):
+            if isinstance(action, MakeTopic):
                 await asyncio.to_thread(self._make, action)
         due = [action for action in actions if isinstance(action, WriteSync)]
         for begin in range(0, len(due), _AT_ONCE):
@@ -134,7 +135,7 @@ class OffsetSyncJob:
             self._syncs.wrote(some)
         return ()
 
-    def _make(self, action: MakeSyncsTopic) -> None:
+    def _make(self, action: MakeTopic) -> None:
         with ClusterAdmin(self._place.admin) as admin:
             admin.create(action.topic, "offset-syncs.topic.replication.factor")
 

@@ -15,11 +15,11 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.consumer_groups import list_groups
 from heliograph.kafka.grants import may_describe_groups, may_read_groups, topic_grants, try_create
 from heliograph.operations.check_rights import OF_JOBS, Names, Rights, may, may_create
-from heliograph.replication.canary import MakeCanaryTopic, canary_topic
-from heliograph.replication.checkpoints import MakeCheckpointsTopic
+from heliograph.replication.canary import canary_topic, make_canary_topic
+from heliograph.replication.checkpoints import make_checkpoints_topic
 from heliograph.replication.filters import plain_names
-from heliograph.replication.heartbeats import MakeTopic
-from heliograph.replication.offset_syncs import MakeSyncsTopic
+from heliograph.replication.heartbeats import make_heartbeats_topic
+from heliograph.replication.offset_syncs import make_syncs_topic
 from heliograph.replication.permissions import NEEDS, Granted, On
 from heliograph.replication.source_group import source_group
 from heliograph.replication.topic_plan import CreateTopic
@@ -52,7 +52,7 @@ async def _heartbeats(flow: FlowSettings, doors: Doors) -> Rights:
     for on, client in ((On.SOURCE_HEARTBEATS, doors.source_writer), (On.TARGET_HEARTBEATS, doors.target)):
         for pulse in flow.jobs.heartbeats:
             if pulse.target == client.cluster.alias:
-                known |= await _written(on, client, MakeTopic(pulse).topic)
+                known |= await _written(on, client, make_heartbeats_topic(pulse).topic)
     return known
 
 
@@ -64,14 +64,14 @@ async def _offset_syncs(flow: FlowSettings, doors: Doors) -> Rights:
     if not wanted.on_source:
         on, client, other = On.TARGET_SYNCS, doors.target, flow.flow.source
     name = flow.naming.offset_syncs_topic(other)
-    return await _written(on, client, MakeSyncsTopic(name, client.cluster.alias, wanted.replication_factor).topic)
+    return await _written(on, client, make_syncs_topic(name, client.cluster.alias, wanted.replication_factor).topic)
 
 
 async def _checkpoints(flow: FlowSettings, target: ClusterClient) -> Rights:
     rules = flow.jobs.groups
     if not rules.checkpoints:
         return {}
-    topic = MakeCheckpointsTopic(checkpoints_topic(flow), rules.checkpoints_replication_factor).topic
+    topic = make_checkpoints_topic(checkpoints_topic(flow), rules.checkpoints_replication_factor).topic
     return await _written(On.CHECKPOINTS, target, topic)
 
 
@@ -80,7 +80,7 @@ async def _watching(flow: FlowSettings, doors: Doors) -> Rights:
     group = [source_group(flow.flow)] if watch.source_group else []
     known: Rights = {(On.SOURCE_GROUP, "READ"): Names(await may_read_groups(doors.source, group))}
     if watch.canary is not None:
-        known |= await _written(On.CANARY, doors.source_writer, MakeCanaryTopic(canary_topic(flow.flow)).topic)
+        known |= await _written(On.CANARY, doors.source_writer, make_canary_topic(canary_topic(flow.flow)).topic)
     return known
 
 

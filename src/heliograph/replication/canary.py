@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heliograph.model.clusters import Flow
+from heliograph.replication.make_topic import MakeTopic
 from heliograph.replication.topic_names import Names
 from heliograph.replication.topic_plan import CreateTopic
 
@@ -41,29 +42,9 @@ class WithCanary:
         return name != self.topic and self.names.excludes(name)
 
 
-@dataclass(frozen=True)
-class MakeCanaryTopic:
-    """The topic is missing on the source."""
-
-    name: str
-    routine: bool = False
-
-    @property
-    def subject(self) -> str:
-        return f"topic {self.name}"
-
-    @property
-    def what(self) -> str:
-        return "create"
-
-    @property
-    def why(self) -> str:
-        return "canary.enabled"
-
-    @property
-    def topic(self) -> CreateTopic:
-        """With the broker's default of replicas."""
-        return CreateTopic(self.name, 1, -1, _CONFIGS, self.why)
+def make_canary_topic(name: str) -> MakeTopic:
+    """With the broker's default of replicas."""
+    return MakeTopic(CreateTopic(name, 1, -1, _CONFIGS, "canary.enabled"))
 
 
 @dataclass(frozen=True)
@@ -86,7 +67,7 @@ class SendCanary:
         return "canary.enabled"
 
 
-CanaryAction = MakeCanaryTopic | SendCanary
+CanaryAction = MakeTopic | SendCanary
 
 
 class Canary:

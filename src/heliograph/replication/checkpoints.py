@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from heliograph.replication.group_positions import Pair, Placed
-from heliograph.replication.topic_plan import CreateTopic
+from heliograph.replication.make_topic import MakeTopic, as_mirrormaker_does
 
 CheckpointKey = tuple[str, str, int]
 """Group, remote topic, partition."""
@@ -19,30 +19,8 @@ CheckpointKey = tuple[str, str, int]
 _OPTION = "emit.checkpoints.enabled"
 
 
-@dataclass(frozen=True)
-class MakeCheckpointsTopic:
-    """The topic is missing."""
-
-    name: str
-    replication_factor: int
-    routine: bool = False
-
-    @property
-    def subject(self) -> str:
-        return f"topic {self.name}"
-
-    @property
-    def what(self) -> str:
-        return "create"
-
-    @property
-    def why(self) -> str:
-        return _OPTION
-
-    @property
-    def topic(self) -> CreateTopic:
-        """As MirrorMaker 2 makes it."""
-        return CreateTopic(self.name, 1, self.replication_factor, {"cleanup.policy": "compact"}, self.why)
+def make_checkpoints_topic(name: str, replication_factor: int) -> MakeTopic:
+    return MakeTopic(as_mirrormaker_does(name, replication_factor, _OPTION))
 
 
 @dataclass(frozen=True)
@@ -79,7 +57,7 @@ class WriteCheckpoints:
         return "; ".join(dict.fromkeys(due.why for due in self.due))
 
 
-CheckpointAction = MakeCheckpointsTopic | WriteCheckpoints
+CheckpointAction = MakeTopic | WriteCheckpoints
 
 
 def plan_checkpoints(placed: Iterable[Placed], last: Mapping[CheckpointKey, Pair]) -> list[WriteCheckpoints]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heliograph.model.clusters import Flow
+from heliograph.replication.make_topic import MakeTopic, as_mirrormaker_does
 from heliograph.replication.topic_names import HEARTBEATS
-from heliograph.replication.topic_plan import CreateTopic
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,9 @@ class Pulse:
     replication_factor: int
 
 
-@dataclass(frozen=True)
-class MakeTopic:
-    """The topic is missing."""
-
-    pulse: Pulse
-    routine: bool = False
-
-    @property
-    def subject(self) -> str:
-        return f"topic {HEARTBEATS} on {self.pulse.target}"
-
-    @property
-    def what(self) -> str:
-        return "create"
-
-    @property
-    def why(self) -> str:
-        return f"emit.heartbeats.enabled of {self.pulse.source}->{self.pulse.target}"
-
-    @property
-    def topic(self) -> CreateTopic:
-        """As MirrorMaker 2 makes it."""
-        return CreateTopic(HEARTBEATS, 1, self.pulse.replication_factor, {"cleanup.policy": "compact"}, self.why)
+def make_heartbeats_topic(pulse: Pulse) -> MakeTopic:
+    reason = f"emit.heartbeats.enabled of {pulse.source}->{pulse.target}"
+    return MakeTopic(as_mirrormaker_does(HEARTBEATS, pulse.replication_factor, reason), pulse.target)
 
 
 @dataclass(frozen=True)
@@ -95,4 +75,4 @@ def _pulse(source: str, target: str, options: Emitting) -> Pulse:
 
 def heartbeat_actions(pulse: Pulse, topic_exists: bool) -> tuple[HeartbeatAction, ...]:
     """What one turn does."""
-    return (Beat(pulse),) if topic_exists else (MakeTopic(pulse), Beat(pulse))
+    return (Beat(pulse),) if topic_exists else (make_heartbeats_topic(pulse), Beat(pulse))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.model.lanes import SEQUENCE_MASK, Lane, LaneId, LedgerEntry
+from heliograph.replication.make_topic import MakeTopic, as_mirrormaker_does
 from heliograph.replication.openings import is_another
-from heliograph.replication.topic_plan import CreateTopic
 
 
 @dataclass(frozen=True)
@@ -95,31 +95,8 @@ def copied_of(entry: LedgerEntry | None, lane: Lane) -> Copied | None:
     return Copied(*entry.last, entry.sequence_next, entry.generation)
 
 
-@dataclass(frozen=True)
-class MakeSyncsTopic:
-    """The topic is missing."""
-
-    name: str
-    cluster: str
-    replication_factor: int
-    routine: bool = False
-
-    @property
-    def subject(self) -> str:
-        return f"topic {self.name} on {self.cluster}"
-
-    @property
-    def what(self) -> str:
-        return "create"
-
-    @property
-    def why(self) -> str:
-        return "emit.offset-syncs.enabled"
-
-    @property
-    def topic(self) -> CreateTopic:
-        """As MirrorMaker 2 makes it."""
-        return CreateTopic(self.name, 1, self.replication_factor, {"cleanup.policy": "compact"}, self.why)
+def make_syncs_topic(name: str, cluster: str, replication_factor: int) -> MakeTopic:
+    return MakeTopic(as_mirrormaker_does(name, replication_factor, "emit.offset-syncs.enabled"), cluster)
 
 
 @dataclass(frozen=True)
@@ -140,7 +117,7 @@ class WriteSync:
         return f"write offset sync {self.copied.upstream} -> {self.copied.downstream} of"
 
 
-SyncAction = MakeSyncsTopic | WriteSync
+SyncAction = MakeTopic | WriteSync
 
 
 class Syncs:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from heliograph.model.clusters import Flow
-from heliograph.replication.canary import Canary, MakeCanaryTopic, Punctuality, SendCanary, WithCanary, canary_topic
+from heliograph.replication.canary import Canary, Punctuality, SendCanary, WithCanary, canary_topic, make_canary_topic
 from heliograph.replication.filters import NameFilter
 
 TOPIC = canary_topic(Flow("A", "B"))
@@ -97,7 +97,7 @@ def test_what_is_awaited_is_bounded_and_the_oldest_counts() -> None:
 
 
 def test_actions_read_as_sentences() -> None:
-    make, send = MakeCanaryTopic(TOPIC), SendCanary(TOPIC)
+    make, send = make_canary_topic(TOPIC), SendCanary(TOPIC)
     assert (make.subject, make.what, make.why) == (f"topic {TOPIC}", "create", "canary.enabled")
     assert (send.subject, send.what, send.why) == (f"topic {TOPIC}", "write to", "canary.enabled")
     assert not make.routine and send.routine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.replication.checkpoints import MakeCheckpointsTopic, plan_checkpoints
+from heliograph.replication.checkpoints import make_checkpoints_topic, plan_checkpoints
 from heliograph.replication.group_positions import NoPair, Pair, Placed
 from heliograph.replication.mm2_translation import OffsetSyncStore, Sync
 
@@ -72,7 +72,7 @@ def test_without_a_pair_nothing_is_written_and_groups_are_apart() -> None:
 
 
 def test_the_topic_is_made_as_mirrormaker_2_makes_it() -> None:
-    action = MakeCheckpointsTopic("A.checkpoints.internal", 3)
+    action = make_checkpoints_topic("A.checkpoints.internal", 3)
     assert (action.subject, action.what) == ("topic A.checkpoints.internal", "create")
     made = action.topic
     assert (made.name, made.partitions, made.replication_factor) == ("A.checkpoints.internal", 1, 3)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heliograph.model.clusters import Flow
-from heliograph.replication.heartbeats import Beat, Emitting, MakeTopic, Pulse, heartbeat_actions, pulses
+from heliograph.replication.heartbeats import Beat, Emitting, Pulse, heartbeat_actions, pulses
+from heliograph.replication.make_topic import MakeTopic
 
 FLOW = Flow("A", "B")
 ON, OFF = Emitting(), Emitting(enabled=False)

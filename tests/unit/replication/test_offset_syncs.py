@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heliograph.model.lanes import Lane, LaneId
-from heliograph.replication.offset_syncs import Copied, Emission, MakeSyncsTopic, Syncs, Why, copied_of
+from heliograph.replication.offset_syncs import Copied, Emission, Syncs, Why, copied_of, make_syncs_topic
 from tests.support.entries import FRESH
 
 LANE = LaneId("A->B", "orders", 0)
@@ -107,7 +107,7 @@ def test_lanes_are_judged_each_by_its_own_history() -> None:
 
 
 def test_a_missing_topic_is_made_as_mirrormaker_2_makes_it() -> None:
-    make = MakeSyncsTopic("mm2-offset-syncs.B.internal", "A", 2)
+    make = make_syncs_topic("mm2-offset-syncs.B.internal", "A", 2)
     topic = make.topic
     assert (topic.name, topic.partitions, topic.replication_factor) == ("mm2-offset-syncs.B.internal", 1, 2)
     assert topic.configs == {"cleanup.policy": "compact"}
