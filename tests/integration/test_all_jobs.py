@@ -67,6 +67,10 @@ class World:
     def jobs(self, flow: str) -> dict[str, dict[str, object]]:
         return {job["name"]: job for job in status(self.file)[flow]["jobs"]}
 
+    def troubles(self) -> list[str]:
+        flows = status(self.file).values()
+        return [f"{job['name']}: {job['trouble']}" for flow in flows for job in flow["jobs"] if job["trouble"]]
+
 
 @pytest.fixture(scope="module")
 def world(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -141,6 +145,8 @@ def test_every_job_does_its_work_beside_the_others_and_names_may_stay(world: Wor
     places = {("carts", 0): 12, ("carts", 1): 0}
     wait_until(lambda: committed(world.a, GROUP) == places, "the group's offsets are set", every=0.2)
     wait_until(lambda: ("topic", "carts", *_READS) in acls(world.a, "carts"), "the ACL is copied", every=0.2)
+    # The group stands in the middle of what there is to copy.
+    wait_until(lambda: sum(ends(world.a, "carts").values()) == RECORDS, "all of it is copied", every=0.2)
     comparison = compare_topics(world.b, world.a, {"carts": "carts"})
     assert (comparison.differences, comparison.records) == ([], RECORDS)
     # What moves on is followed by every job while the others go on.
@@ -159,10 +165,13 @@ def test_every_job_does_its_work_beside_the_others_and_names_may_stay(world: Wor
     wait_until(lambda: newest() == wanted, "the checkpoints follow", every=0.2)
     syncs = [struct.unpack(">qq", message.value()) for message in messages(world.b, "mm2-offset-syncs.A.internal")]
     assert syncs and all(upstream == downstream for upstream, downstream in syncs)
-    jobs = world.jobs("B->A")
-    assert jobs.keys() == {"heartbeats on A", "offset syncs on B", "topic deletes", "group offsets"} | _OF_DEFAULTS
+    assert (
+        world.jobs("B->A").keys()
+        == {"heartbeats on A", "offset syncs on B", "topic deletes", "group offsets"} | _OF_DEFAULTS
+    )
     assert world.jobs("A->B").keys() == {"heartbeats on B"} | (_OF_DEFAULTS - {"checkpoints"})
-    assert [job for job in (*jobs.values(), *world.jobs("A->B").values()) if job["trouble"]] == []
+    # A busy machine may keep a job waiting for an answer once; what stays is a trouble.
+    wait_until(lambda: not world.troubles(), f"no job has a trouble, as {world.troubles()}", every=0.5)
 
 
 def test_a_flow_makes_no_topic_for_a_job_that_it_does_not_have(world: World) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0, every: float = 0.05) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 120.0, every: float = 0.05) -> None:
     """Return as soon as `condition()` holds; fail with `what` when it has not after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ _READS = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 _BURST_SECONDS = 10
 _ADDRESSES_KEPT = 10_000
+_SWALLOW_SECONDS = 5
+_SWALLOW_BYTES = 64 << 20
 
 
 class Tokens:
@@ -96,10 +100,12 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body_in = _Body(receive, self._body_max)
         try:
             self._check(scope)
-            await self._app(scope, self._limited(scope, receive), send)
+            await self._app(scope, body_in.receive, send)
         except Refused as error:
+            await body_in.swallow()
             advice = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
             path = scope["path"]
             await JSONResponse(body(path, error.status, str(error)), error.status, advice)(scope, receive, send)
@@ -131,18 +137,34 @@ class Guard:
             raise Refused(401, "changes need a bearer token of rest.auth.tokens.file")
         return name
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        read = 0
 
-        async def limited() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._body_max:
-                raise Refused(413, f"the body is larger than rest.body.max.bytes = {self._body_max:,}")
-            return message
+class _Body:
+    """What a request brings, as it comes and no more of it than may be."""
 
-        return limited
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._read = 0
+        self._ended = False
+
+    async def receive(self) -> Message:
+        message = await self._next()
+        if self._read > self._most:
+            raise Refused(413, f"the body is larger than rest.body.max.bytes = {self._most:,}")
+        return message
+
+    async def swallow(self) -> None:
+        """Read on for a while: whoever is still sending when the door closes sees a broken pipe and not the answer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SWALLOW_SECONDS):
+                while not self._ended and self._read < _SWALLOW_BYTES:
+                    await self._next()
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        return message
 
 
 def who(request: Request) -> str:
