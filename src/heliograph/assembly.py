@@ -122,9 +122,7 @@ class _Questions:
         return {"flows": [asdict(one) for one in found]}
 
     async def _settings(self, _: Args) -> dict[str, Any]:
-        values = (await self._file()).values
-        rows = ({"name": one.name, "value": one.value, "origin": one.origin, "doc": one.option.doc} for one in values)
-        return {"options": list(rows)}
+        return {"options": [value.as_json() for value in (await self._file()).values]}
 
     async def _groups(self, args: Args) -> dict[str, Any]:
         flows = self._flows(args["flow"])

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 
 from tests.support.browser import Browser, Tab
@@ -21,14 +18,12 @@ from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
 from tests.support.invented_scene import SHAPES
 from tests.support.mirror import flow_file, word
+from tests.support.page_questions import HERE, LANES, OVERLAPS, POSITIONS, RATES
 from tests.support.page_server import PageServer
 from tests.support.rest import Rest, rest_of, wait_for_flow
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
-
-ROOT = Path(__file__).parents[2]
-WITHIN_MEGABYTES = 60
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +106,15 @@ def test_what_is_copied_appears_by_itself_and_topics_and_pauses_work_from_the_pa
     tab.sees("retention.ms")
     tab.go(f"{stage.rest.url}/#/flows/{stage.flow}/groups")
     tab.sees("No group yet")
+    tab.press("p")
+    tab.sees("Nothing pending")
+    tab.press("s")
+    tab.sees("state.cluster")
+    tab.fill("[data-search]", "state.cluster")
+    tab.wait("document.querySelectorAll('tbody tr').length === 1", "one option is found")
+    assert re.search(
+        r"state\.cluster\s.*\sline \d+\s", tab.value("document.querySelector('tbody tr').innerText"), re.DOTALL
+    )
     is_clean(tab, stage.rest.url)
     tab.close()
 
@@ -177,16 +181,25 @@ def test_lanes_are_searched_sorted_and_opened_by_keyboard(browser: Browser, five
     tab.sees("1,900 lanes")
     tab.click("th button", "Records/s")
     tab.wait("location.hash.includes('sort=records_per_s')")
-    rates = tab.wait(_RATES, "rows stand by their rate")
+    rates = tab.wait(RATES, "rows stand by their rate")
     assert len(rates) == 50
+    _rows_stay_under_the_pointer(tab)
     is_clean(tab, five_thousand.url)
     tab.close()
 
 
-_RATES = """(() => {
-  const cells = [...document.querySelectorAll('td[data-name="Records/s"]')].map((cell) => Number(cell.innerText.replaceAll(',', '')));
-  return !document.querySelector('.stale') && cells.every((rate, place) => place === 0 || rate <= cells[place - 1]) ? cells : null;
-})()"""
+def _rows_stay_under_the_pointer(tab: Tab) -> None:
+    """Longer than the server keeps an order, with values that go on also of lanes that have left the page."""
+    tab.hover("tbody tr")
+    tab.sees("order held")
+    before = tab.value(LANES)
+    tab.pump(7.0)
+    positions = tab.value(POSITIONS)
+    assert tab.value(LANES) == before
+    tab.wait(f"{POSITIONS}.every((cell, place) => cell !== {json.dumps(positions)}[place])", "every lane is live")
+    tab.hover("h1")
+    tab.sees("sorted every 5 s")
+    tab.wait(f"JSON.stringify({LANES}) !== {json.dumps(json.dumps(before, separators=(',', ':')))}", "sorted anew")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +209,10 @@ _RATES = """(() => {
         "#/flows/frankfurt->dublin",
         "#/flows/frankfurt->dublin/lanes",
         "#/flows/frankfurt->dublin/topics",
+        "#/flows/frankfurt->dublin/groups",
         "#/events",
+        "#/plan",
+        "#/settings",
     ],
 )
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, five_thousand: PageServer, path: str) -> None:
@@ -209,13 +225,88 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, five_thou
     tab.close()
 
 
-def test_a_lost_connection_is_told_and_found_again(browser: Browser) -> None:
+def test_settings_and_plan_are_searched_and_hold_no_secret(browser: Browser, five_thousand: PageServer) -> None:
     tab = browser.open()
+    tab.go(f"{five_thousand.url}/#/settings?only=set")
+    tab.sees("frankfurt.sasl.jaas.config")
+    assert "not-to-be-seen" not in tab.text()
+    assert "hidden" in tab.text()
+    tab.click(".chip", "by REST")
+    tab.wait("document.querySelectorAll('tbody tr').length === 1", "only what was set by REST")
+    tab.sees("40.0 MB/s")
+    tab.go(f"{five_thousand.url}/#/settings?search=nothing+is+called+so")
+    tab.sees("No option matches")
+    tab.click("button", "Show all options")
+    tab.sees("1–100 of")
+    tab.press("p")
+    tab.sees("3 changes pending")
+    tab.sees("grow from 6 to 12 partitions")
+    tab.sees("Not looked at: ACLs")
+    is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+# -- without a mouse, and without eyes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["", "#/flows/frankfurt->dublin", "#/plan", "#/settings"])
+def test_tab_reaches_everything_in_its_order_and_everything_has_a_name(
+    browser: Browser, five_thousand: PageServer, path: str
+) -> None:
+    tab = browser.open()
+    tab.go(f"{five_thousand.url}/{path}")
+    tab.wait("document.querySelectorAll('tbody tr').length > 1", "the view is there")
+    assert tab.nameless() == []
+    places = []
+    for _ in range(120):
+        tab.press("Tab")
+        here = tab.value(HERE)
+        if here is None or (places and here["place"] == places[0]):
+            break
+        assert here["ring"], f"it cannot be seen where the keyboard is: {here['what']}"
+        places.append(here["place"])
+        stops = here["of"]
+    assert places == list(range(stops))
+    is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+def test_dialogs_keep_the_keyboard_and_give_it_back(browser: Browser, five_thousand: PageServer) -> None:
+    tab = browser.open()
+    tab.go(f"{five_thousand.url}/#/flows/dublin->virginia")
+    tab.wait("Boolean(document.querySelector('.title button'))", "the view is there")
+    for button in ("Pause", "Throttle", "Add topic"):
+        find = f"[...document.querySelectorAll('.title button')].find((one) => one.textContent === '{button}')"
+        tab.value(f"{find}.focus()")
+        tab.press("Enter")
+        tab.wait("Boolean(document.querySelector('dialog[open]'))", "it asks first")
+        assert tab.nameless() == []
+        for shift in (False, True):
+            for _ in range(7):
+                tab.press("Tab", shift=shift)
+                assert tab.value(HERE)["inside"]
+        tab.press("Escape")
+        tab.wait("!document.querySelector('dialog')", "Escape closes it")
+        assert tab.value(f"document.activeElement === {find}")
+    tab.press("?")
+    tab.sees("these keys")
+    tab.press("Tab")
+    assert tab.value(HERE)["inside"]
+    tab.press("Escape")
+    tab.wait("!document.querySelector('dialog')", "the keys are closed")
+    assert tab.value("decodeURIComponent(location.hash)") == "#/flows/dublin->virginia"
+    is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+def test_a_lost_connection_is_told_and_found_again(browser: Browser) -> None:
+    tab = browser.open(390, 844, phone=True)
     with PageServer("both") as server:
         tab.go(server.url)
         tab.sees("2 flows")
     tab.sees("Connection lost")
     tab.wait(r"/What is shown is \d+ s old/.test(document.body.innerText)", "how old it is")
+    assert tab.value("document.documentElement.scrollWidth") == 390
     with PageServer("both", server.port):
         tab.wait(
             "!document.querySelector('.banner') && document.querySelector('.link').textContent === 'live'",
@@ -245,16 +336,6 @@ def test_a_token_is_asked_for_where_the_server_wants_one(browser: Browser, tmp_p
 
 # -- the map --------------------------------------------------------------------------------------------------------------
 
-_OVERLAPS = """(() => {
-  const boxes = [...document.querySelectorAll('.map .node, .map .tag')].map((one) => [one.getAttribute('aria-label'), one.getBoundingClientRect()]);
-  const frame = document.querySelector('.map').getBoundingClientRect();
-  const found = boxes.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1).map(([name]) => `${name} is outside`);
-  boxes.forEach(([name, one], place) => boxes.slice(place + 1).forEach(([other, two]) => {
-    if (one.left < two.right - 1 && two.left < one.right - 1 && one.top < two.bottom - 1 && two.top < one.bottom - 1) found.push(`${name} over ${other}`);
-  }));
-  return found;
-})()"""
-
 
 def test_no_cluster_and_no_label_of_the_map_hides_another(browser: Browser) -> None:
     """Active/standby, both ways, hub and spoke, collecting, fan-out, a chain and a mesh of three: all on one map."""
@@ -264,7 +345,7 @@ def test_no_cluster_and_no_label_of_the_map_hides_another(browser: Browser) -> N
             tab.go(server.url)
             count = len(SHAPES["all"])
             tab.wait(f"document.querySelectorAll('.map .tag').length === {count}", "every flow is on the map")
-            assert tab.value(_OVERLAPS) == []
+            assert tab.value(OVERLAPS) == []
             tab.close()
 
 
@@ -298,58 +379,6 @@ def test_a_stream_that_cannot_be_meant_is_refused(five_thousand: PageServer) -> 
     for query, field in {"flow=x&sort=lug": "sort", "flow=x&limit=101": "limit", "flo=x": "flo"}.items():
         status, body = rest.ask("GET", f"/api/v1/stream?{query}")
         assert (status, body["error"]["field"]) == (422, field)
-
-
-def test_two_hundred_readers_who_take_nothing_cost_no_memory_and_no_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-    command = [sys.executable, "-m", "tests.support.page_server", "load", str(port)]
-    with subprocess.Popen(command, cwd=ROOT) as server:
-        try:
-            rest = Rest(f"http://127.0.0.1:{port}")
-            wait_until(lambda: _answers(rest), "the server answers", every=0.2)
-            process = psutil.Process(server.pid)
-            readers = [_reader(port, place) for place in range(200)]
-            wait_until(lambda: _seconds(rest) > 0, "it ticks")
-            begun, before = _seconds(rest), process.memory_info().rss
-            wait_until(lambda: _seconds(rest) > begun + 6, "six seconds of views", every=0.5)
-            grown = (process.memory_info().rss - before) / 1e6
-            assert grown < WITHIN_MEGABYTES, f"{grown:.0f} MB more"
-            more = [_reader(port, place) for place in range(56)]
-            status, body = rest.ask("GET", "/api/v1/stream")
-            assert (status, "256 streams" in body["error"]["message"]) == (503, True)
-            for reader in (*readers, *more):
-                reader.close()
-            wait_until(lambda: _head(port, "/api/v1/stream").startswith("HTTP/1.1 200"), "streams are served again")
-        finally:
-            server.kill()
-
-
-def _answers(rest: Rest) -> bool:
-    try:
-        return rest.ask("GET", "/api/v1")[0] == 200
-    except OSError:
-        return False
-
-
-def _seconds(rest: Rest) -> float:
-    return float(rest.get("/api/v1")["time_ms"]) / 1000
-
-
-def _reader(port: int, place: int) -> socket.socket:
-    """Asks for a stream of lanes and never reads; its buffer is as small as the system allows."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    made.connect(("127.0.0.1", port))
-    path = f"/api/v1/stream?flow=frankfurt-%3Edublin&limit=100&offset={place % 10 * 100}"
-    made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-    return made
-
-
-def _head(port: int, path: str) -> str:
-    with socket.create_connection(("127.0.0.1", port), 30) as made:
-        made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        return made.recv(200).decode()
 
 
 def _get(port: int, path: str, headers: str = "Accept: */*") -> str:

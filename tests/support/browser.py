@@ -44,6 +44,20 @@ _KEYS = {
     "ArrowRight": ("", 39),
     "Tab": ("", 9),
 }
+_SHIFT = 8
+_ROLES = (
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "checkbox",
+    "spinbutton",
+    "dialog",
+    "table",
+    "navigation",
+    "img",
+)
 
 
 def find_chromium() -> str:
@@ -222,19 +236,32 @@ class Tab:
         """The first that matches, with this text if one is given: where it is, with the mouse."""
         found = f"[...document.querySelectorAll({json.dumps(selector)})].find((el) => el.textContent.includes({json.dumps(text)}))"
         self.wait(f"Boolean({found})", f"{selector} {text}")
-        script = f"(() => {{ const el = {found}; el.scrollIntoView({{block: 'center'}}); const r = el.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
-        x, y = self.value(script)
+        x, y = self._middle(found)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1})
+
+    def hover(self, selector: str) -> None:
+        """Point at the first that matches."""
+        x, y = self._middle(f"document.querySelector({json.dumps(selector)})")
+        self.call("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+
+    def _middle(self, found: str) -> tuple[float, float]:
+        x, y = self.value(
+            f"(() => {{ const el = {found}; el.scrollIntoView({{block: 'center'}}); const r = el.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        )
+        return x, y
 
     def fill(self, selector: str, text: str) -> None:
         self.wait(f"Boolean(document.querySelector({json.dumps(selector)}))", selector)
         self.value(f"document.querySelector({json.dumps(selector)}).focus()")
         self.call("Input.insertText", {"text": text})
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, *, shift: bool = False) -> None:
         text, code = _KEYS.get(key, (key, ord(key[0].upper())))
-        about = {"key": key, "code": key, "windowsVirtualKeyCode": code, "nativeVirtualKeyCode": code}
+        held = _SHIFT if shift else 0
+        about = {
+            "key": key, "code": key, "windowsVirtualKeyCode": code, "nativeVirtualKeyCode": code, "modifiers": held,
+        }  # fmt: skip
         self.call(
             "Input.dispatchKeyEvent",
             {"type": "keyDown", "text": text, **about} if text else {"type": "rawKeyDown", **about},
@@ -243,3 +270,14 @@ class Tab:
 
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", {"format": "png"})["data"]))
+
+    def nameless(self) -> list[str]:
+        """What can be pressed, chosen or filled in, and has no name for who does not see it: as Chromium tells a screen reader."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [
+            f"{node['role']['value']} {node.get('properties', [])}"
+            for node in nodes
+            if not node.get("ignored")
+            and node.get("role", {}).get("value") in _ROLES
+            and not node.get("name", {}).get("value", "").strip()
+        ]

@@ -13,12 +13,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import uvicorn
 
-from heliograph.config.flows import ServerSettings
+from heliograph.config.flows import ServerSettings, Settings
+from heliograph.config.load import load
 from heliograph.rest.app import build
 from heliograph.rest.history import FIELDS, STEP_SECONDS, History
 from heliograph.rest.scene import Scene
@@ -35,11 +36,46 @@ _CONFIGS = {
     "retention.ms": ("604800000", "259200000"),
     "segment.bytes": ("1073741824", "1073741824"),
 }
+_LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="not-to-be-seen";'
 _STANDINGS = (
     ("billing-worker", "in step", ""),
     ("fraud-model", "waits for the copy", "it committed an offset that is not copied yet"),
     ("search-indexer", "live on the target", "it has members on the target: its offsets there are its own"),
 )
+
+
+_PLANS: tuple[dict[str, Any], ...] = (
+    {
+        "actions": [
+            {"job": "topics", "subject": "topic frankfurt.shop.orders.created", "what": "grow from 6 to 12 partitions", "why": "the source has 12"},
+            {"job": "topics", "subject": "topic frankfurt.billing.invoices.v2", "what": "create with 24 partitions", "why": "it is copied and missing"},
+            {"job": "topic configs", "subject": "topic frankfurt.fraud.sessions.raw", "what": "retention.ms: 604800000, now 259200000",
+             "why": "the source's is 604800000"},
+        ],
+        "left_out": ["topic shop.orders.created.a-very-long-name: its remote name has 251 characters, and Kafka allows 249"],
+    },
+    {"troubles": ["ACLs: dublin does not allow DESCRIBE on the cluster for User:mirror"]},
+)  # fmt: skip
+"""Of the first flows under load; nothing is pending for the others."""
+_NOTHING_PENDING: dict[str, Any] = {"actions": [], "left_out": [], "troubles": [], "unseen": False}
+
+
+def invented_settings(flows: Iterable[str]) -> Settings:
+    """Of a file that says all this in the real reader's eyes, and of one change by REST."""
+    lines = [f"{flow}.enabled = true\n{flow}.topics = shop\\\\..*, billing\\\\..*" for flow in flows]
+    aliases = dict.fromkeys(alias for flow in flows for alias in flow.split("->"))
+    for alias in aliases:
+        lines += [f"{alias}.bootstrap.servers = {alias}-1:9093,{alias}-2:9093", f"{alias}.security.protocol = SASL_SSL"]
+        lines += [f"{alias}.sasl.mechanism = PLAIN", f"{alias}.sasl.jaas.config = {_LOGIN}"]
+    home = next(iter(aliases), "home")
+    head = [
+        f"clusters = {', '.join(aliases) or home}",
+        f"state.cluster = {home}",
+        "replication.factor = 3",
+        "listeners = http://127.0.0.1:8083",
+    ]
+    change = {f"{flow}.throttle.bytes.per.second": "40000000" for flow in list(flows)[:1]}
+    return load("\n".join([*head, *lines]), "mirror.properties", overlay=change)
 
 
 class InventedPast(History):
@@ -92,6 +128,11 @@ class InventedScene(Scene):
             case "topic-configs":
                 rows = ({"name": name, "source": one, "target": two} for name, (one, two) in _CONFIGS.items())
                 return {"configs": [row | {"differs": row["source"] != row["target"]} for row in rows]}
+            case "settings":
+                return {"options": [value.as_json() for value in invented_settings(run.sizes).values]}
+            case "plan":
+                plans = dict(zip(run.sizes, _PLANS, strict=False)) if run.shape == "load" else {}
+                return {"flows": [_NOTHING_PENDING | {"flow": flow} | plans.get(flow, {}) for flow in run.sizes]}
             case "groups":
                 return {"groups": list(self._groups(args["flow"])), "group_troubles": []}
         return {}

@@ -74,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _shown(value: OptionValue) -> _Shown:
     option = value.option
-    meaning = option.doc if option.served else f"{option.doc} Not served in this version: {option.instead}."
     return _Shown(
         name=value.name,
         value="***" if value.value and is_secret(value.name) else value.value,
@@ -85,7 +84,7 @@ def _shown(value: OptionValue) -> _Shown:
         place=place(option),
         served=option.served,
         since=option.since,
-        meaning=meaning,
+        meaning=value.meaning,
     )
 
 

@@ -230,6 +230,18 @@ class OptionValue:
     origin: str
     option: Option
 
+    @property
+    def meaning(self) -> str:
+        option = self.option
+        return option.doc if option.served else f"{option.doc} Not served in this version: {option.instead}."
+
+    def as_json(self) -> dict[str, str | bool | None]:
+        """As `/api/v1/settings` shows it."""
+        option = self.option
+        return {
+            "name": self.name, "value": self.value, "origin": self.origin, "doc": self.meaning, "default": option.default, "served": option.served,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -7,17 +7,21 @@ import { lasting, many, since } from "./words.js";
 import { help, listen } from "./keys.js";
 import { overview } from "./overview.js";
 import { flowView } from "./flow.js";
-import { lanesQuery } from "./lanes.js";
+import { lanesAlso, lanesQuery } from "./lanes.js";
 import { eventsView } from "./events.js";
+import { planView } from "./plan.js";
+import { settingsView } from "./settings.js";
 import { empty } from "./parts.js";
 
 const OLD_MS = 5_000;
+const VIEWS = { events: eventsView, plan: planView, settings: settingsView };
 const root = document.getElementById("page");
 let shownHash = "";
+let shownTab;
 
 function draw() {
   const route = routeOf(location.hash);
-  follow(lanesQuery(route));
+  follow(lanesQuery(route), lanesAlso(route));
   document.title = [...route.parts.slice(route.parts[0] === "flows" ? 1 : 0), "Heliograph"].join(" · ");
   show(root,
     h("a", { class: "skip", href: location.hash || "#/", onclick: skip }, "Skip to the content"),
@@ -25,6 +29,14 @@ function draw() {
     banner(),
     h("main", { id: "main", tabindex: -1, key: "main" }, view(route)),
     foot());
+  bringTab();
+}
+
+/** Where tabs do not fit, the one that is shown is scrolled to, once. */
+function bringTab() {
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab?.href !== shownTab) tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  shownTab = tab?.href;
 }
 
 function skip(event) {
@@ -36,7 +48,7 @@ function view(route) {
   if (!state.known) return h("p", { class: "waiting", role: "status" }, state.link.reason ? "Trying to reach the server …" : "Connecting …");
   const [first, flow] = route.parts;
   if (first === "flows" && flow !== undefined) return flowView(route, flow);
-  if (first === "events") return eventsView(route);
+  if (Object.hasOwn(VIEWS, first)) return VIEWS[first](route);
   if (first === undefined || first === "flows") return overview(route);
   return empty("There is no such view", "The address may be an old one.", h("a", { class: "button", href: "#/" }, "Overview"));
 }
@@ -50,7 +62,7 @@ function heading(route) {
     h("a", { class: "brand", href: "#/", "aria-label": "Heliograph, overview" }, logo(), h("span", null, "Heliograph")),
     h("nav", { "aria-label": "Views" },
       h("a", { href: "#/", "aria-current": !route.parts.length || (route.parts[0] === "flows" && !route.parts[1]) ? "page" : null }, "Overview"),
-      h("a", { href: "#/events", "aria-current": route.parts[0] === "events" ? "page" : null }, "Events")),
+      Object.keys(VIEWS).map((name) => h("a", { key: name, href: `#/${name}`, "aria-current": route.parts[0] === name ? "page" : null }, name[0].toUpperCase() + name.slice(1)))),
     state.flows.size > 1 && h("select", {
       class: "flows", "aria-label": "Go to a flow", value: route.parts[0] === "flows" ? route.parts[1] ?? "" : "",
       onchange: (event) => { if (event.target.value) location.hash = flowHash(event.target.value); event.target.blur(); },

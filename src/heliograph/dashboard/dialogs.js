@@ -6,21 +6,40 @@ import { askAgain } from "./store.js";
 
 let open = null;
 
+/** An empty dialog, named by its heading, that keeps Tab inside and gives the focus back where it came from. */
+function made() {
+  const dialog = document.createElement("dialog");
+  const before = document.activeElement;
+  dialog.setAttribute("aria-labelledby", "dialog-title");
+  dialog.addEventListener("keydown", (event) => event.key === "Tab" && keepInside(event, dialog));
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    open = null;
+    // What was pressed may be gone: a paused flow has no button "Pause".
+    (before?.isConnected ? before : document.getElementById("main")).focus();
+  });
+  document.body.append(dialog);
+  open = dialog;
+  return dialog;
+}
+
+function keepInside(event, dialog) {
+  const stops = [...dialog.querySelectorAll("input, select, button, a[href]")].filter((el) => !el.disabled);
+  const [from, to] = event.shiftKey ? [stops[0], stops.at(-1)] : [stops.at(-1), stops[0]];
+  if (document.activeElement !== from && dialog.contains(document.activeElement)) return;
+  event.preventDefault();
+  to.focus();
+}
+
 /**
  * Ask, write, tell. `fields`: [{name, label, kind, value, hint, required, options}]; `send(values)` makes the request as [method, parts, body, query].
  */
 export function confirm({ title, text, fields = [], action, tone = "", send, done }) {
-  const dialog = document.createElement("dialog");
-  const before = document.activeElement;
+  const dialog = made();
   const shown = { fault: "", busy: false, asksToken: false, field: "" };
   const draw = () => show(dialog, form());
   const close = () => dialog.close();
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    open = null;
-    before?.focus?.();
-  });
-  dialog.addEventListener("click", (event) => event.target === dialog && close());
 
   async function submit(event) {
     event.preventDefault();
@@ -51,7 +70,7 @@ export function confirm({ title, text, fields = [], action, tone = "", send, don
     dialog.querySelector(shown.asksToken ? "[name=token]" : `[name="${CSS.escape(shown.field)}"]`)?.focus();
   }
 
-  const form = () => h("form", { method: "dialog", onsubmit: submit, "aria-labelledby": "dialog-title" },
+  const form = () => h("form", { method: "dialog", onsubmit: submit },
     h("h2", { id: "dialog-title" }, title),
     text && h("p", { class: "muted" }, text),
     h("div", { class: "row" }, fields.map((field) => row(field, shown.field === field.name))),
@@ -65,8 +84,6 @@ export function confirm({ title, text, fields = [], action, tone = "", send, don
       h("button", { type: "button", class: "button", onclick: close }, "Cancel"),
       h("button", { type: "submit", class: `button ${tone || "main"}`, disabled: shown.busy }, shown.busy ? "Asking …" : action)));
 
-  document.body.append(dialog);
-  open = dialog;
   draw();
   dialog.showModal();
   dialog.querySelector("input:not([type=hidden]), select")?.focus();
@@ -84,16 +101,8 @@ export const isOpen = () => open !== null;
 
 /** A dialog that only shows something. */
 export function tell(title, ...body) {
-  const dialog = document.createElement("dialog");
-  const close = () => dialog.close();
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    open = null;
-  });
-  dialog.addEventListener("click", (event) => event.target === dialog && close());
-  document.body.append(dialog);
-  open = dialog;
-  show(dialog, h("h2", null, title), body, h("footer", null, h("button", { type: "button", class: "button main", onclick: close }, "Close")));
+  const dialog = made();
+  show(dialog, h("h2", { id: "dialog-title" }, title), body, h("footer", null, h("button", { type: "button", class: "button main", onclick: () => dialog.close() }, "Close")));
   dialog.showModal();
 }
 

@@ -33,7 +33,7 @@ export function eventsView({ query }) {
   return [
     h("h1", { key: "h" }, "Events"),
     panel(null, [search(query.search ?? "", "Search events"), pick("kind", "every kind", kinds), pick("flow", "every flow", [...state.flows.keys()]), h("span", { class: "space" }),
-      h("span", { class: "muted found" }, `${count(found.length)} of the newest ${count(events.length)}`)],
+      events.length > 0 && h("span", { class: "muted found" }, `${count(found.length)} of the newest ${count(events.length)}`)],
       found.length || !events.length ? eventRows(found.slice(-MOST).reverse(), { flow: true }) : empty("No event matches", "Esc clears the search.", button("Show all events", () => requery({ search: "", kind: "", flow: "" })))),
   ];
 }

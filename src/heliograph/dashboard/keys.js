@@ -10,9 +10,9 @@ const HELP = [
   ["↑ ↓", "move along the rows of a table; Home and End to the first and last"],
   ["Enter", "open the row"],
   ["Esc", "close, clear the search, or go one step up"],
-  ["[ ]", "previous and next page of lanes"],
+  ["[ ]", "previous and next page of a table"],
   ["1 … 5", "the parts of a flow"],
-  ["o, e", "overview, events"],
+  ["o e p s", "overview, events, plan, settings"],
   ["t", "dark or light"],
   ["?", "these keys"],
 ];
@@ -92,6 +92,8 @@ const ACTS = {
   1: tab(0), 2: tab(1), 3: tab(2), 4: tab(3), 5: tab(4),
   o: () => { location.hash = "#/"; },
   e: () => { location.hash = "#/events"; },
+  p: () => { location.hash = "#/plan"; },
+  s: () => { location.hash = "#/settings"; },
   t: () => { window.heliographTheme.turn(); changed(); },
   "?": help,
 };

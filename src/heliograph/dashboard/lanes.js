@@ -3,7 +3,8 @@
 import { h } from "./tree.js";
 import { state } from "./store.js";
 import { flowHash, requery } from "./route.js";
-import { badge, button, empty, pager, search, table, topicName, waiting } from "./parts.js";
+import { badge, button, empty, orderNote, pager, search, table, topicName, waiting } from "./parts.js";
+import { heldKeys, isHeld, steady } from "./steady.js";
 import { brief, count, lasting, many, moment, signed, since, size, sizePerSecond } from "./words.js";
 import * as actions from "./actions.js";
 
@@ -20,8 +21,30 @@ export function lanesQuery({ parts, query }) {
   return { flow, search: query.search, state: query.state, sort: query.sort ?? "lag", order: query.order ?? (query.sort ? "asc" : "desc"), offset: query.offset, limit: LIMIT };
 }
 
+const tableOf = (flow, part) => `${part ?? "worst"} ${flow}`;
+
+/** Lanes that the stream has to bring although they may have left the page: the open one, and those that must not move now. */
+export function lanesAlso(route) {
+  const [first, flow, part] = route.parts;
+  if (first !== "flows" || flow === undefined || !["lanes", undefined].includes(part)) return [];
+  const { lanes } = state;
+  const held = heldKeys(tableOf(flow, part), JSON.stringify(lanesQuery(route)));
+  const left = held.some((key) => lanes?.also.has(key) || !lanes?.rows.has(key));
+  const open = part && route.query.lane ? [route.query.lane] : [];
+  return [...new Set([...open, ...(left ? held.map((key) => key.slice(flow.length + 1)) : [])])];
+}
+
+/** The page's lanes in the order that is shown; the server sorts them every few seconds. */
+function shown(flow, part, ask) {
+  const { lanes } = state;
+  const page = lanes.order.map((key) => lanes.rows.get(key)).filter(Boolean);
+  if (lanes.stale) return page;
+  const found = steady({ name: tableOf(flow, part), as: JSON.stringify(ask), rows: page, keyOf: (row) => row.lane, everyMs: 0 });
+  return found.map((row) => lanes.rows.get(row.lane) ?? row);
+}
+
 const COLUMNS = [
-  { name: "Lane", sort: "lane", class: "name", cell: (row) => [topicName(row.topic), h("span", { class: "muted" }, `-${row.partition}`)], title: (row) => `${row.topic}-${row.partition} to ${row.remote_topic}-${row.partition}` },
+  { name: "Lane", sort: "lane", class: "name", cell: (row) => [topicName(row.topic), h("span", { class: "muted whole" }, `-${row.partition}`)], title: (row) => `${row.topic}-${row.partition} to ${row.remote_topic}-${row.partition}` },
   { name: "State", sort: "state", cell: (row) => badge(row.state) },
   { name: "Lag", sort: "lag", num: true, cell: (row) => h("span", { class: row.lag ? "" : "muted" }, count(row.lag)), hint: "records that the source has and the target has not" },
   { name: "Behind", sort: "lag_ms", num: true, cell: (row) => (row.lag ? lasting(row.lag_ms) : h("span", { class: "muted" }, "–")) },
@@ -41,6 +64,7 @@ export function lanesView({ query }, flow) {
   const picked = lanes?.rows.get(`${flow.flow}/${query.lane}`);
   return h("section", { class: "panel lanes", key: "lanes" },
     h("header", null, search(query.search ?? "", "Search lanes by topic, state or reason"), filters(flow, query), h("span", { class: "space" }),
+      lanes?.known && lanes.matched > 1 && orderNote(isHeld(tableOf(flow.flow, "lanes")), COLUMNS, ask.sort),
       lanes?.known && h("span", { class: "muted found" }, lanes.matched === lanes.total ? many(lanes.total, "lane") : `${count(lanes.matched)} of ${many(lanes.total, "lane")}`),
       lanes?.known && pager(lanes.matched, Number(query.offset ?? 0), LIMIT)),
     h("div", { class: picked ? "beside" : "" },
@@ -53,8 +77,8 @@ function rows(lanes, ask, query, flow, open) {
   if (!lanes.total) return empty("No lane yet", "The flow is being planned, or none of its topics exists on the source.", button("Add topic", () => actions.addTopic(flow.flow)));
   if (!lanes.matched) return empty("No lane matches", "Search looks at topic and partition (orders-3), remote topic, state and reason.", button("Show all lanes", () => requery({ search: "", state: "", offset: "" })));
   return table({
-    columns: COLUMNS, rows: lanes.order.map((key) => lanes.rows.get(key)).filter(Boolean), keyOf: (row) => row.lane, sort: ask.sort, order: ask.order,
-    open, label: `Lanes of ${flow.flow}`, stale: lanes.stale, picked: `${flow.flow}/${query.lane}`,
+    columns: COLUMNS, rows: shown(flow.flow, "lanes", ask), keyOf: (row) => row.lane, sort: ask.sort, order: ask.order,
+    steadyAs: tableOf(flow.flow, "lanes"), open, label: `Lanes of ${flow.flow}`, stale: lanes.stale, picked: `${flow.flow}/${query.lane}`,
   });
 }
 
@@ -77,7 +101,7 @@ function detail(flow, row) {
     h("p", null, badge(row.state), row.since_ms ? h("span", { class: "muted" }, ` for ${since(row.since_ms, Date.now())}`) : null),
     row.reason && h("p", { class: `notice ${row.state === "parked" ? "bad" : ""}` }, row.reason),
     h("dl", { class: "facts" },
-      fact("Remote topic", row.remote_topic), fact("Position", count(row.position)), fact("Source end", count(row.source_end)), fact("Target end", count(row.remote_end)),
+      fact("Remote topic", topicName(row.remote_topic)), fact("Position", count(row.position)), fact("Source end", count(row.source_end)), fact("Target end", count(row.remote_end)),
       fact("Lag", `${count(row.lag)}${row.lag ? `, ${lasting(row.lag_ms)}` : ""}`), fact("Delta", signed(row.delta)),
       fact("Rate", `${count(row.records_per_s)}/s, ${sizePerSecond(row.bytes_per_s)}`), fact("Copied", `${count(row.records)} records, ${size(row.bytes)}`),
       fact("Batches as they are", count(row.raw_batches)), fact("Rebuilt", `${count(row.rebuilt_batches)}${row.rebuilt_batches ? ` (${counts(row.rebuilt)})` : ""}`),
@@ -94,7 +118,7 @@ export function worstLanes(flow) {
   if (!lanes.total) return rows(lanes, {}, {}, flow);
   const columns = COLUMNS.map((column) => ({ ...column, sort: undefined }));
   const open = (row) => { location.hash = `${flowHash(flow.flow, "lanes")}?lane=${encodeURIComponent(`${row.topic}/${row.partition}`)}`; };
-  return table({ columns, rows: lanes.order.map((key) => lanes.rows.get(key)).filter(Boolean), keyOf: (row) => row.lane, open, label: "Lanes that are furthest behind", stale: lanes.stale });
+  return table({ columns, rows: shown(flow.flow, undefined, lanesQuery({ parts: ["flows", flow.flow], query: {} })), steadyAs: tableOf(flow.flow), keyOf: (row) => row.lane, open, label: "Lanes that are furthest behind", stale: lanes.stale });
 }
 
 /** The lanes of one topic, for its own view. */

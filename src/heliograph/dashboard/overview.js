@@ -5,7 +5,8 @@ import { answer, hour, state } from "./store.js";
 import { flowHash } from "./route.js";
 import { map } from "./map.js";
 import { spark } from "./chart.js";
-import { badge, empty, panel, search, sorted, stat, table } from "./parts.js";
+import { badge, empty, orderNote, panel, search, sorted, stat, table } from "./parts.js";
+import { isHeld, steady } from "./steady.js";
 import { brief, count, lasting, many, sizePerSecond } from "./words.js";
 import { eventRows } from "./events.js";
 import { toneOf } from "./tones.js";
@@ -40,7 +41,7 @@ function totals(flows) {
     stat("Lag", brief(sum("lag_records")), `records, the oldest ${lasting(lagMs)}`),
     stat("Latency p99", p99.length ? lasting(Math.max(...p99)) : "–", "of the slowest flow"),
     stat("Lanes", count(sum("lanes")), others(lanes) || "all following"),
-    stat("Parked", count(parked), parked ? "need a look" : "none", parked ? "bad" : ""),
+    stat("Parked", count(parked), parked ? `need${parked === 1 ? "s" : ""} a look` : "none", parked ? "bad" : ""),
     flows.some((flow) => (flow.at_risk_records ?? flow.lag_records) !== flow.lag_records) && stat("At risk", brief(sum("at_risk_records")), "records, if sources died now"));
 }
 
@@ -68,8 +69,8 @@ function flowsPanel(flows, query) {
   const text = (query.search ?? "").toLowerCase();
   const found = flows.filter((flow) => `${flow.flow} ${flow.state}`.toLowerCase().includes(text));
   const columns = COLUMNS.filter((column) => column.name !== "Bottleneck" || flows.some((flow) => flow.bottleneck || flow.state === "trouble"));
-  const rows = sorted(found, columns, query.sort ?? "flow", query.order);
-  return panel(many(flows.length, "flow"), flows.length > 6 && search(query.search ?? "", "Search flows"),
-    rows.length ? table({ columns, rows, keyOf: (row) => row.flow, sort: query.sort ?? "flow", order: query.order ?? "asc", label: "Flows", open: (row) => { location.hash = flowHash(row.flow); } })
+  const rows = steady({ name: "flows", as: `${query.sort} ${query.order} ${text}`, rows: sorted(found, columns, query.sort ?? "flow", query.order), keyOf: (row) => row.flow });
+  return panel(many(flows.length, "flow"), [rows.length > 1 && orderNote(isHeld("flows"), columns, query.sort), flows.length > 6 && search(query.search ?? "", "Search flows")],
+    rows.length ? table({ columns, rows, steadyAs: "flows", keyOf: (row) => row.flow, sort: query.sort ?? "flow", order: query.order ?? "asc", label: "Flows", open: (row) => { location.hash = flowHash(row.flow); } })
       : empty("No flow matches", "Esc clears the search."));
 }

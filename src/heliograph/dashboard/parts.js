@@ -30,25 +30,25 @@ export function search(value, label, name = "search") {
   });
 }
 
-/** `columns`: [{id, name, num, sort, cell(row), title, hide}]; rows are focusable and open with Enter if `open` is given. */
-export function table({ columns, rows, keyOf, sort, order, open, label, stale, picked, sortBy = bySort }) {
+/** `columns`: [{id, name, num, sort, cell(row), title, hide}]; rows are focusable and open with Enter if `open` is given; `stacked`: a phone shows cells below each other. */
+export function table({ columns, rows, keyOf, sort, order, open, label, stale, picked, steadyAs, stacked }) {
   return h("div", { class: `scroll${stale ? " stale" : ""}` },
-    h("table", { "aria-label": label, "data-rows": open ? true : null },
-      h("thead", null, h("tr", null, columns.map((column) => head(column, sort, order, sortBy)))),
-      h("tbody", null, rows.map((row) => h("tr", {
+    h("table", { class: stacked ? "stacked" : null, "aria-label": label, "data-rows": open ? true : null },
+      h("thead", null, h("tr", null, columns.map((column) => head(column, sort, order)))),
+      h("tbody", { "data-steady": steadyAs }, rows.map((row) => h("tr", {
         key: keyOf(row), tabindex: open ? 0 : null, class: [open ? "opens" : "", picked === keyOf(row) ? "picked" : ""].join(" ").trim(),
-        onclick: open && ((event) => event.target.closest("a, button, input") || open(row)),
-        onkeydown: open && ((event) => event.key === "Enter" && event.target === event.currentTarget && open(row)),
+        onclick: open && ((event) => { if (!event.target.closest("a, button, input")) open(row); }),
+        onkeydown: open && ((event) => { if (event.key === "Enter" && event.target === event.currentTarget) open(row); }),
       }, columns.map((column) => h("td", { class: classOf(column), title: column.title?.(row), "data-name": column.name }, column.cell(row))))))));
 }
 
 const classOf = (column) => [column.num ? "num" : "", column.hide ? `hide-${column.hide}` : "", column.class ?? ""].join(" ").trim() || null;
 
-function head(column, sort, order, sortBy) {
+function head(column, sort, order) {
   const mine = column.sort && column.sort === sort;
   return h("th", { scope: "col", class: classOf(column), "aria-sort": mine ? (order === "desc" ? "descending" : "ascending") : column.sort ? "none" : null, title: column.hint },
     column.sort
-      ? h("button", { type: "button", onclick: () => sortBy(column, mine, order) }, column.name, h("span", { class: "arrow", "aria-hidden": "true" }, mine ? (order === "desc" ? "▼" : "▲") : ""))
+      ? h("button", { type: "button", onclick: () => bySort(column, mine, order) }, column.name, h("span", { class: "arrow", "aria-hidden": "true" }, mine ? (order === "desc" ? "▼" : "▲") : ""))
       : column.name);
 }
 
@@ -56,6 +56,12 @@ function bySort(column, mine, order) {
   // Numbers are looked at from the largest on, names from A on.
   const first = column.num ? "desc" : "asc";
   requery({ sort: column.sort, order: mine ? (order === "desc" ? "asc" : "desc") : first, offset: "" });
+}
+
+/** Says quietly how long the order of a table stands; nothing where it is by something that does not change by itself. */
+export function orderNote(held, columns, sort) {
+  if (!columns.some((column) => column.sort === sort && column.num)) return null;
+  return h("span", { class: `order ${held ? "held" : ""}`, title: "Rows change places every 5 s, and not while the pointer or the keyboard is among them." }, held ? "order held" : "sorted every 5 s");
 }
 
 /** Sorted here, for tables that come whole. */

@@ -5,6 +5,7 @@ import { address, get } from "./api.js";
 const SILENT_MS = 6_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000, 8_000];
 const EVENTS_KEPT = 1_000;
+const AFTER_FAILURE_MS = 10_000;
 const POINTS_KEPT = 720;
 
 export const state = {
@@ -37,16 +38,21 @@ export const ageMs = () => (state.link.heard ? Date.now() - state.link.heard + s
 
 let source = null;
 let wanted = "";
+let page = "";
 let timer = 0;
 
-/** Which lanes the stream brings along: an object of query parameters, or null. */
-export function follow(query) {
-  const url = String(address(["stream"], query ?? {}));
+/** Which lanes the stream brings along: an object of query parameters, or null; `also` are lanes that are wanted beside the page. */
+export function follow(query, also = []) {
+  const given = query ?? {};
+  const url = String(address(["stream"], { ...given, also: also.join(",") }));
   if (url === wanted) return;
   wanted = url;
-  if (state.lanes) state.lanes.stale = true;
+  const asked = JSON.stringify(given);
+  if (state.lanes && asked !== page) state.lanes.stale = true;
+  page = asked;
   if (!query) state.lanes = null;
-  else if (state.lanes?.flow !== query.flow) state.lanes = { flow: query.flow, total: 0, matched: 0, order: [], rows: new Map(), stale: true, known: false };
+  else if (state.lanes?.flow !== query.flow) state.lanes = { flow: query.flow, total: 0, matched: 0, order: [], rows: new Map(), also: new Set(), stale: true, known: false };
+  if (state.lanes) state.lanes.also = new Set(also.map((lane) => `${query.flow}/${lane}`));
   open();
 }
 
@@ -127,7 +133,8 @@ function takeLanes(news, first) {
   const rows = first ? new Map() : lanes.rows;
   for (const [key, fields] of Object.entries(news.rows ?? {})) rows.set(key, { ...rows.get(key), ...fields });
   const order = news.order ?? lanes.order;
-  for (const key of [...rows.keys()]) if (!order.includes(key)) rows.delete(key);
+  const wantedKeys = new Set([...order, ...lanes.also]);
+  for (const key of [...rows.keys()]) if (!wantedKeys.has(key)) rows.delete(key);
   Object.assign(lanes, { rows, order, stale: false, known: true, total: news.total ?? lanes.total, matched: news.matched ?? lanes.matched });
 }
 
@@ -135,12 +142,12 @@ function takeLanes(news, first) {
 
 const answers = new Map();
 
-/** {value, error, at} of a GET; asked again when older than `everyMs` each time a view asks for it. */
+/** {value, error, at} of a GET; asked again when older than `everyMs` each time a view asks for it, and sooner after a failure. */
 export function answer(parts, query = {}, everyMs = 5_000) {
   const key = String(address(parts, query));
   const known = answers.get(key) ?? { value: undefined, error: null, at: 0, asking: false };
   answers.set(key, known);
-  if (!known.asking && Date.now() - known.at > everyMs) ask(known, parts, query);
+  if (!known.asking && Date.now() - known.at > (known.error ? Math.min(everyMs, AFTER_FAILURE_MS) : everyMs)) ask(known, parts, query);
   return known;
 }
 

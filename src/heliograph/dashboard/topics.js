@@ -3,8 +3,9 @@
 import { h } from "./tree.js";
 import { answer } from "./store.js";
 import { flowHash, requery } from "./route.js";
-import { answered, badge, button, empty, pager, panel, search, sorted, table, topicName } from "./parts.js";
-import { brief, count, lasting, size, sizePerSecond } from "./words.js";
+import { answered, badge, button, empty, orderNote, pager, panel, search, sorted, table, topicName } from "./parts.js";
+import { isHeld, steady } from "./steady.js";
+import { brief, count, lasting, meant, sizePerSecond } from "./words.js";
 import * as actions from "./actions.js";
 import { lanesOfTopic } from "./lanes.js";
 
@@ -26,16 +27,19 @@ const COLUMNS = (flow) => [
 
 export function topicsView({ query }, flow) {
   const known = answer(["flows", flow.flow, "topics"], {}, 3_000);
-  return panel(null, [search(query.search ?? "", "Search topics"), h("span", { class: "space" }), button("Add topic", () => actions.addTopic(flow.flow))],
+  const name = `topics ${flow.flow}`;
+  return panel(null, [search(query.search ?? "", "Search topics"), h("span", { class: "space" }), orderNote(isHeld(name), COLUMNS(flow), query.sort), button("Add topic", () => actions.addTopic(flow.flow))],
     answered(known, (all) => {
       if (!all.length) return empty("No topic yet", "None of the flow's topics exists on its source, or it is not planned yet.", button("Add topic", () => actions.addTopic(flow.flow), { tone: "main" }));
       const text = (query.search ?? "").toLowerCase();
       const columns = COLUMNS(flow);
       const found = sorted(all.filter((row) => `${row.topic} ${row.remote_topic}`.toLowerCase().includes(text)), columns, query.sort ?? "topic", query.order);
       const offset = Number(query.offset ?? 0);
+      const keyOf = (row) => row.topic;
+      const rows = steady({ name, as: `${query.sort} ${query.order} ${text}`, rows: found, keyOf }).slice(offset, offset + LIMIT);
       if (!found.length) return empty("No topic matches", "Esc clears the search.", button("Show all topics", () => requery({ search: "" })));
       return [pager(found.length, offset, LIMIT), table({
-        columns, rows: found.slice(offset, offset + LIMIT), keyOf: (row) => row.topic, sort: query.sort ?? "topic", order: query.order ?? "asc", label: `Topics of ${flow.flow}`,
+        columns, rows, keyOf, steadyAs: name, sort: query.sort ?? "topic", order: query.order ?? "asc", label: `Topics of ${flow.flow}`,
         open: (row) => { location.hash = flowHash(flow.flow, "topics", row.topic); },
       })];
     }));
@@ -61,22 +65,19 @@ function buttons(flow, topic, value) {
     button("Remove", () => actions.removeTopic(flow.flow, topic), { tone: "bad", key: "remove" }));
 }
 
-/** 604800000 of retention.ms is 7 d. */
-const meant = (name, n) => (!(n >= 1000) || n > 9e15 ? "" : name.endsWith("ms") ? `  ${lasting(n)}` : name.endsWith("bytes") ? `  ${size(n)}` : "");
-
 function configs(all, flow, onlyOther) {
   const rows = all.filter((row) => row.differs || !onlyOther);
   const other = all.filter((row) => row.differs).length;
   if (!all.length) return empty("Configs are not known yet", "They are read from both clusters when this view is opened.");
   if (!rows.length) return empty("Both sides are the same", `${count(all.length)} configs have the same value on ${flow.source} and ${flow.target}.`);
   const faint = (text) => h("span", { class: "muted" }, text);
-  const value = (name, text) => (text === null || text === undefined ? faint("not set") : text === "" ? faint("empty") : [String(text), faint(meant(name, Number(text)))]);
+  const value = (name, text) => (text === null || text === undefined ? faint("not set") : text === "" ? faint("empty") : [String(text), faint(meant(name, text))]);
   return [table({
-    label: "Configs of both sides", rows, keyOf: (row) => row.name,
+    label: "Configs of both sides", stacked: true, rows, keyOf: (row) => row.name,
     columns: [
-      { name: "Config", class: "name", cell: (row) => row.name },
-      { name: `On ${flow.source}`, class: "wrap mono", cell: (row) => value(row.name, row.source) },
-      { name: `On ${flow.target}`, class: "wrap mono", cell: (row) => value(row.name, row.target) },
+      { name: "Config", class: "name line", cell: (row) => row.name },
+      { name: `On ${flow.source}`, class: "wrap mono named", cell: (row) => value(row.name, row.source) },
+      { name: `On ${flow.target}`, class: "wrap mono named", cell: (row) => value(row.name, row.target) },
       { name: "", cell: (row) => (row.differs ? badge("differs", "warn") : h("span", { class: "muted" }, "same")) },
     ],
   }), h("p", { class: "note muted" }, `${count(other)} of ${count(all.length)} differ.`)];

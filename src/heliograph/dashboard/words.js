@@ -50,7 +50,19 @@ export function lasting(ms) {
 }
 
 /** How long something lasts already, to the second: "12 s". */
-export const since = (thenMs, nowMs) => lasting(Math.max(1000, Math.floor(Math.max(0, nowMs - thenMs) / 1000) * 1000));
+export function since(thenMs, nowMs) {
+  const seconds = Math.max(1, Math.floor((nowMs - thenMs) / 1000));
+  return seconds < 60 ? `${seconds} s` : lasting(seconds * 1000);
+}
+
+/** 604800000 of retention.ms is 7 d; nothing where the number says it itself. */
+export function meant(name, text) {
+  const n = /^\d+$/.test(text) ? Number(text) : 0;
+  if (n > 9e15) return "";
+  if (n >= 1000 && name.endsWith("ms")) return `  ${lasting(n)}`;
+  if (n >= 60 && name.endsWith("seconds")) return `  ${lasting(n * 1000)}`;
+  return n < 1000 ? "" : name.endsWith("bytes.per.second") ? `  ${size(n)}/s` : /bytes$/.test(name) ? `  ${size(n)}` : "";
+}
 
 const two = (n) => String(n).padStart(2, "0");
 export function clock(ms) {

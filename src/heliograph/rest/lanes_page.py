@@ -42,15 +42,18 @@ class LanesQuery:
     order: str = "asc"
     offset: int = 0
     limit: int = 100
+    also: tuple[str, ...] = ()
+    """Lanes, as topic/partition, that are wanted whether or not they are on the page: somebody reads them."""
 
 
 @dataclass(frozen=True)
 class LanesPage:
-    """`total` lanes of the flow, `matched` of them by search and state, and the rows of one page."""
+    """`total` lanes of the flow, `matched` of them by search and state, the rows of one page, and those wanted besides."""
 
     total: int
     matched: int
     lanes: Sequence[LaneRow]
+    also: Sequence[LaneRow] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {"total": self.total, "matched": self.matched, "lanes": list(self.lanes)}
@@ -140,7 +143,23 @@ def page_of(lanes: Mapping[str, Row], query: LanesQuery) -> LanesPage:
     if not _is_name(query):
         chosen.sort(key=_SORTS[query.sort], reverse=query.order == "desc")
     rows = [lane_row(query.flow, row) for row in chosen[query.offset : query.offset + query.limit]]
-    return LanesPage(len(of_flow), len(chosen), rows)
+    return LanesPage(len(of_flow), len(chosen), rows, _also(lanes, query))
+
+
+def same_page(lanes: Mapping[str, Row], query: LanesQuery, before: LanesPage) -> LanesPage | None:
+    """The lanes of a page that was made before, in its order, as they are now; None where others would stand on it."""
+    of_flow = list(_of_flow(lanes, query.flow))
+    matched = sum(1 for _ in _chosen(of_flow, query))
+    kept = [lanes.get(row["lane"]) for row in before.lanes]
+    if (len(of_flow), matched) != (before.total, before.matched) or None in kept:
+        return None
+    rows = [lane_row(query.flow, row) for row in kept if row is not None]
+    return LanesPage(before.total, before.matched, rows, _also(lanes, query))
+
+
+def _also(lanes: Mapping[str, Row], query: LanesQuery) -> list[LaneRow]:
+    found = (lanes.get(f"{query.flow}/{lane}") for lane in query.also)
+    return [lane_row(query.flow, row) for row in found if row is not None]
 
 
 def _is_name(query: LanesQuery) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
@@ -18,7 +19,7 @@ from fastapi.responses import Response
 
 from heliograph.errors import Refused
 from heliograph.rest.lanes_page import BadQuery, LanesQuery, query_of
-from heliograph.rest.views import Picture, Views
+from heliograph.rest.pictures import Picture, Pictures
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 _BYTES_PER_SECOND = 48_000
 _MOST_READERS = 256
 _MOST_ROWS = 100
+_MOST_ALSO = 101
+"""A page whose order its reader holds, and the lane that is open beside it."""
 _STALLED_SECONDS = 60.0
-_PARAMETERS = {"flow", "topic", "search", "state", "sort", "order", "offset", "limit"}
+_PARAMETERS = {"flow", "topic", "search", "state", "sort", "order", "offset", "limit", "also"}
 _QUIET_SECONDS = 2.0
 """Without news of the driver a message comes all the same: the reader must know that the server lives."""
 
@@ -46,11 +49,11 @@ class Stream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, scene: Scene, views: Views, readers: _Readers, query: LanesQuery | None) -> None:
+    def __init__(self, scene: Scene, pictures: Pictures, readers: _Readers, query: LanesQuery | None) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._scene = scene
-        self._views = views
+        self._pictures = pictures
         self._readers = readers
         self._query = query
 
@@ -71,8 +74,8 @@ class Stream(Response):
         seen: Picture | None = None
         while True:
             began = time.monotonic()
-            picture = self._views.look(self._query)
-            text = self._views.text(seen, picture, self._age_ms(began))
+            picture = self._pictures.look(self._query)
+            text = self._pictures.text(seen, picture, self._age_ms(began))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STALLED_SECONDS):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
@@ -99,18 +102,18 @@ async def _left(receive: Receive) -> None:
 
 def router(scene: Scene) -> APIRouter:
     routes = APIRouter(prefix="/api/v1", tags=["see"])
-    views = Views(scene)
+    pictures = Pictures(scene)
     readers = _Readers()
 
     async def stream(request: Request) -> Response:
         if readers.count >= _MOST_READERS:
             raise Refused(503, f"{_MOST_READERS} streams are open, and no more are served: close one")
-        return Stream(scene, views, readers, _query(request.query_params))
+        return Stream(scene, pictures, readers, _query(request.query_params))
 
     routes.add_api_route(
         "/stream",
         stream,
-        summary="What changes, as server-sent events; with flow, topic, search, state, sort, order, offset, limit a page of lanes too",
+        summary="What changes, as server-sent events; with flow, topic, search, state, sort, order, offset, limit a page of lanes too, with also those by name",
         response_class=Response,
         responses={200: {"content": {"text/event-stream": {}}, "description": "Events `view`, one a second"}},
     )
@@ -126,4 +129,7 @@ def _query(given: Mapping[str, str]) -> LanesQuery | None:
     query = query_of(given["flow"], {"limit": "50", **given})
     if query.limit > _MOST_ROWS:
         raise BadQuery(f"limit is '{query.limit}', allowed: a whole number from 1 to {_MOST_ROWS}", "limit")
-    return query
+    also = tuple(lane for lane in given.get("also", "").split(",") if lane)
+    if len(also) > _MOST_ALSO:
+        raise BadQuery(f"also has {len(also)} lanes, allowed: at most {_MOST_ALSO}", "also")
+    return replace(query, also=also)

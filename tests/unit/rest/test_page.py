@@ -56,3 +56,35 @@ def test_no_script_makes_markup_from_text(name: str) -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_script_is_longer_than_a_module_may_be(name: str) -> None:
     assert len(FILES.contents[name].splitlines()) <= 400
+
+
+STYLE = FILES.contents["style.css"].decode()
+_COLOURS = re.compile(r"--([a-z-]+): (#[0-9a-f]{6})")
+_LIGHT, _DARK, _SYSTEM = (
+    dict(_COLOURS.findall(STYLE[STYLE.index(begin) :].split("}")[0]))
+    for begin in (":root {", ':root[data-theme="dark"] {', ':root:not([data-theme="light"]) {')
+)
+_TEXTS = ("text", "muted", "faint", "accent", "good", "busy", "warn", "bad", "still")
+
+
+def _brightness(colour: str) -> float:
+    """As WCAG reckons it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_dark_by_choice_is_dark_by_system() -> None:
+    assert _DARK == _SYSTEM
+    assert _DARK.keys() <= _LIGHT.keys()
+
+
+@pytest.mark.parametrize("colours", [_LIGHT, _DARK], ids=["light", "dark"])
+def test_every_text_can_be_read_on_every_ground(colours: dict[str, str]) -> None:
+    pairs = [
+        (text, ground) for text in _TEXTS for ground in ("panel", "bg", "hover", f"{text}-soft") if ground in colours
+    ]
+    pairs.append(("muted", "still-soft"))
+    for text, ground in pairs:
+        dark, bright = sorted((_brightness(colours[text]), _brightness(colours[ground])))
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5, f"{text} on {ground}"

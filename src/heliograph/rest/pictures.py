@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from heliograph.rest.changes import Fields, by_key, changed_fields, changed_rows, newer
-from heliograph.rest.lanes_page import LanesPage, LanesQuery, page_of
+from heliograph.rest.lanes_page import LanesPage, LanesQuery, page_of, same_page
 from heliograph.rest.summaries import flow_summary
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _FIRST_EVENTS = 200
 """A reader's first picture has so many events; `GET /api/v1/events` has all."""
 _NEWS_EVENTS = 100
+_ORDER_SECONDS = 4.5
+"""Views come each second, so lanes change places at every fifth: rows that move each second cannot be clicked."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,17 @@ class Picture:
     last_event: Fields | None
     page: LanesPage | None = None
     rows: Mapping[str, Fields] = field(default_factory=dict)
+    """Of the page, and those that its reader wants besides."""
+
+    @property
+    def order(self) -> list[str]:
+        return [row["lane"] for row in self.page.lanes] if self.page is not None else []
 
 
 _NOTHING = Picture(-1, {}, {}, None)
 
 
-class Views:
+class Pictures:
     """Of one server. Work is kept for one version of the scene: a hundred readers of one view cost as much as one."""
 
     def __init__(self, scene: Scene) -> None:
@@ -47,6 +54,8 @@ class Views:
         self._common = _NOTHING
         self._pictures: dict[LanesQuery | None, Picture] = {}
         self._texts: dict[tuple[int, int], bytes] = {}
+        self._pages: dict[LanesQuery, tuple[float, LanesPage]] = {}
+        """The pages whose order still stands, and when they were sorted."""
 
     def look(self, query: LanesQuery | None) -> Picture:
         """The scene as it is."""
@@ -64,12 +73,28 @@ class Views:
         last = scene.events[-1] if scene.events else None
         self._common = Picture(scene.version, dict(scene.run), flows, last)
         self._pictures = {None: self._common}
+        self._pages = {
+            query: (sorted_at, page)
+            for query, (sorted_at, page) in self._pages.items()
+            if scene.merged_at - sorted_at < _ORDER_SECONDS
+        }
 
     def _with_lanes(self, query: LanesQuery | None) -> Picture:
         common = self._common
-        page = page_of(self._scene.lanes, query) if query is not None else None
-        rows = by_key(page.lanes, "lane") if page is not None else {}
+        page = self._page(query) if query is not None else None
+        rows = by_key((*page.also, *page.lanes), "lane") if page is not None else {}
         return Picture(common.version, common.run, common.flows, common.last_event, page, rows)
+
+    def _page(self, query: LanesQuery) -> LanesPage:
+        # Who asks for further lanes beside a page sees it in the order that it had.
+        plain = replace(query, also=())
+        if plain in self._pages:
+            page = same_page(self._scene.lanes, query, self._pages[plain][1])
+            if page is not None:
+                return page
+        page = page_of(self._scene.lanes, query)
+        self._pages[plain] = (self._scene.merged_at, page)
+        return page
 
     def text(self, before: Picture | None, now: Picture, age_ms: int) -> bytes:
         """The message for a reader that saw `before`: everything if it saw nothing; only the age if nothing came since."""
@@ -102,8 +127,8 @@ def _lanes(old: Picture, now: Picture) -> dict[str, Any]:
     for name in ("total", "matched"):
         if old.page is None or getattr(old.page, name) != getattr(now.page, name):
             found[name] = getattr(now.page, name)
-    if old.page is None or list(old.rows) != list(now.rows):
-        found["order"] = list(now.rows)
+    if old.page is None or old.order != now.order:
+        found["order"] = now.order
     return found if found["rows"] or len(found) > 1 else {}
 
 
