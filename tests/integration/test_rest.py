@@ -105,6 +105,7 @@ def test_what_there_is_to_see(stage: Stage) -> None:
     assert any(row["name"] == "retention.ms" and not row["differs"] for row in configs)
     options = rest.get("/api/v1/settings")["options"]
     assert next(row["origin"] for row in options if row["name"] == "state.cluster").startswith("line ")
+    assert options[0].keys() == {"name", "value", "origin", "doc", "default", "served"}
     assert rest.get(f"/api/v1/flows/{flow}/translate?topic={stage.w}.steady&partition=0&offset=3")["translated"][0][
         "answer"
     ] in ("exact", "not yet copied")

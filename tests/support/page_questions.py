@@ -11,15 +11,20 @@ LANES = """[...document.querySelectorAll('td[data-name="Lane"]')].map((cell) => 
 """The lanes of a table, from the top."""
 POSITIONS = """[...document.querySelectorAll('td[data-name="Position"]')].map((cell) => cell.innerText)"""
 """Their positions."""
+LINES = """[...document.querySelectorAll('.chart .line')].length === 4
+  && [...document.querySelectorAll('.chart .line')].every((line) => line.getAttribute('d').split('L').length > 50)"""
+"""Whether every chart has its line of the last hour, with many points."""
 STOPS = "a[href], button:not([disabled]), input, select, [tabindex='0']"
 HERE = """(() => {
   const here = document.activeElement;
   if (here === document.body) return null;
   const ring = getComputedStyle(here).outlineStyle !== 'none';
-  const rows = [...document.querySelectorAll("STOPS")].filter((one) => one.checkVisibility());
-  return {place: rows.indexOf(here), of: rows.length, ring, what: here.outerHTML.slice(0, 120), inside: Boolean(here.closest('dialog'))};
+  const stops = [...document.querySelectorAll("STOPS")].filter((one) => one.checkVisibility());
+  return {place: stops.indexOf(here), ring, what: here.outerHTML.slice(0, 120), inside: Boolean(here.closest('dialog'))};
 })()""".replace("STOPS", STOPS)
 """Where the keyboard is: its place among all that it should reach, and whether that can be seen."""
+COUNT = f'[...document.querySelectorAll("{STOPS}")].filter((one) => one.checkVisibility()).length'
+"""How many places it should reach."""
 OVERLAPS = """(() => {
   const boxes = [...document.querySelectorAll('.map .node, .map .tag')].map((one) => [one.getAttribute('aria-label'), one.getBoundingClientRect()]);
   const frame = document.querySelector('.map').getBoundingClientRect();

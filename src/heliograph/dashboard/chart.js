@@ -48,10 +48,10 @@ function plot({ title, times, lines, say, width, height, step, index }) {
       h("text", { x: LEFT - 8, y: y(most * share) + 3.5, "text-anchor": "end" }, share ? say(most * share).replace(/\.0+(?= |$)/, "") : "0"))),
     marks(start, end, width).map((time) => h("text", { class: "tick", x: x(time), y: height - 5, "text-anchor": "middle" }, clock(time).slice(0, 5))),
     lines.map((line) => {
-      const [at, values] = thinned(times, line.values, start, Math.floor(width / 3), line.by);
-      const text = pathThrough(at, values, x, y, start);
+      const [at, values, gap] = thinned(times, line.values, Math.floor(width / 3), line.by);
+      const text = pathThrough(at, values, x, y, start, gap);
       return h("g", { class: `series ${line.tone}` },
-        line.area && text && h("path", { class: "area", d: areaUnder(at, values, x, y, start) }),
+        line.area && text && h("path", { class: "area", d: areaUnder(text, y) }),
         h("path", { class: "line", d: text }));
     }),
     pointed !== null && h("line", { class: "cursor", x1: x(times[index]), x2: x(times[index]), y1: TOP, y2: height - BOTTOM }),
@@ -59,10 +59,11 @@ function plot({ title, times, lines, say, width, height, step, index }) {
       && h("circle", { class: `dot ${line.tone}`, cx: x(times[index]), cy: y(line.values[index]), r: 3 })));
 }
 
-/** As many points as can be told apart: of a rate their mean, of what must not be missed (`by` is "most") the largest. */
-function thinned(times, values, start, most, by) {
+/** As many points as can be told apart (of a rate their mean, of what must not be missed, `by` is "most", the largest), and what is a gap between them. */
+function thinned(times, values, most, by) {
   const step = Math.ceil(times.length / most);
-  if (step < 2) return [times, values];
+  const gap = Math.max(30_000, step * 7_500);
+  if (step < 2) return [times, values, gap];
   const [at, found] = [[], []];
   // Groups end at the same points at every look, so that the line moves and does not flicker.
   for (let end = times.length - (Math.floor(times.at(-1) / 5_000) % step); end > 0; end -= step) {
@@ -74,16 +75,16 @@ function thinned(times, values, start, most, by) {
     at.push(times.at(-1));
     found.push(values.at(-1));
   }
-  return [at, found];
+  return [at, found, gap];
 }
 
-/** Gaps stay gaps: where there was no value, or none for half a minute, the line is broken. */
-function pathThrough(times, values, x, y, start) {
+/** Gaps stay gaps: where there was no value, or none for longer than `gap`, the line is broken. */
+function pathThrough(times, values, x, y, start, gap) {
   let text = "";
   let pen = false;
   for (let place = 0; place < times.length; place += 1) {
     if (times[place] < start) continue;
-    if (values[place] === null || values[place] === undefined || (pen && times[place] - times[place - 1] > 30_000)) pen = false;
+    if (values[place] === null || values[place] === undefined || (pen && times[place] - times[place - 1] > gap)) pen = false;
     if (values[place] === null || values[place] === undefined) continue;
     text += `${pen ? "L" : "M"}${x(times[place]).toFixed(1)} ${y(values[place]).toFixed(1)}`;
     pen = true;
@@ -91,8 +92,8 @@ function pathThrough(times, values, x, y, start) {
   return text;
 }
 
-function areaUnder(times, values, x, y, start) {
-  return pathThrough(times, values, x, y, start).split("M").filter(Boolean).map((piece) => {
+function areaUnder(path, y) {
+  return path.split("M").filter(Boolean).map((piece) => {
     const points = piece.split("L");
     const from = points[0].split(" ")[0];
     const to = points.at(-1).split(" ")[0];

@@ -3,7 +3,7 @@
 import { h } from "./tree.js";
 import { answer, joined, state } from "./store.js";
 import { flowHash, requery } from "./route.js";
-import { badge, button, empty, panel, search } from "./parts.js";
+import { badge, button, empty, panel, search, topicName } from "./parts.js";
 import { count, moment, since, when } from "./words.js";
 import { toneOfEvent } from "./tones.js";
 
@@ -18,7 +18,7 @@ export function eventRows(events, { flow }) {
     h("time", { datetime: new Date(event.time_ms).toISOString(), title: `${moment(event.time_ms)}, ${since(event.time_ms, now)} ago` }, when(event.time_ms, now)),
     badge(event.kind, toneOfEvent(event.kind)),
     h("div", null,
-      h("p", null, flow && h("a", { href: flowHash(event.flow), class: "strong" }, event.flow), flow && " ", event.subject !== event.flow && h("span", { class: "topic" }, `${event.subject} `), event.reason),
+      h("p", null, flow && h("a", { href: flowHash(event.flow), class: "strong" }, event.flow), flow && " ", event.subject !== event.flow && [topicName(event.subject), " "], event.reason),
       event.what_to_do && h("p", { class: "muted" }, `→ ${event.what_to_do}`)))));
 }
 

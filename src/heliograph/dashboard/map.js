@@ -25,7 +25,7 @@ export function map(flows, clusters, room) {
     const [from, to] = [portOf(source, target, box), portOf(target, source, box)];
     // Two lines of one pair keep as much apart as their labels need: more where they stand side by side.
     const steep = Math.abs(to.y - from.y) > Math.abs(to.x - from.x);
-    const path = pathOf(from, to, box, both ? (steep ? (wide ? 40 : 30) : wide ? 28 : 24) : 0);
+    const path = pathOf(from, to, box, both ? (steep ? (wide ? 40 : 30) : wide ? 28 : 46) : 0);
     return { flow, path, label: labelOf(flow, path, both ? 0.38 : 0.5, wide) };
   });
   const labels = placeLabels(lines.map(({ label }) => label), place.nodes);

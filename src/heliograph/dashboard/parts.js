@@ -7,8 +7,9 @@ import { count } from "./words.js";
 
 export const badge = (state, tone = toneOf(state)) => h("span", { class: `badge ${tone}` }, h("i", { "aria-hidden": "true" }), state);
 
-/** A topic's name that may be broken after its dots; nothing is added to what is copied from the page. */
-export const topicName = (topic) => h("span", { class: "topic" }, topic.split(/(?<=[._-])/).flatMap((part, index) => (index ? [h("wbr"), part] : [part])));
+/** A name that may be broken after its dots, and not before a partition's number; nothing is added to what is copied from the page. */
+export const breakable = (name) => name.split(/(?<=[._-])(?!\d+$)/).flatMap((part, index) => [index > 0 && h("wbr"), /^.{0,24}-\d+$/.test(part) ? h("span", { class: "whole" }, part) : part]);
+export const topicName = (topic) => h("span", { class: "topic" }, breakable(topic));
 
 export const stat = (name, value, note, tone = "") =>
   h("div", { class: `stat ${tone}` }, h("dt", null, name), h("dd", null, value), note && h("p", null, note));

@@ -3,7 +3,7 @@
 import { h } from "./tree.js";
 import { answer } from "./store.js";
 import { requery } from "./route.js";
-import { answered, button, empty, pager, panel, search, sorted, table } from "./parts.js";
+import { answered, breakable, button, empty, pager, panel, search, sorted, table } from "./parts.js";
 import { count, meant } from "./words.js";
 
 const LIMIT = 100;
@@ -29,12 +29,12 @@ function value(row) {
 /** The flow or alias before an option's name is another thing than its name. */
 function name(row) {
   const [whole, before, bare] = row.name.match(/^(.+->[^.]+\.)(.+)$/) ?? [null, "", row.name];
-  return h("span", { class: isSet(row) ? "strong" : "" }, whole && h("span", { class: "muted whole" }, before), whole && h("wbr"), ...bare.split(/(?<=[._-])/).flatMap((part, index) => (index ? [h("wbr"), part] : [part])));
+  return h("span", { class: isSet(row) ? "strong" : "" }, whole && h("span", { class: "muted whole" }, before), whole && h("wbr"), breakable(bare));
 }
 
 const COLUMNS = [
   { name: "Option", sort: "name", class: "name option", cell: name },
-  { name: "Value", sort: "value", class: "wrap mono", cell: value },
+  { name: "Value", sort: "value", class: "wrap mono value", cell: value },
   { name: "From", sort: "origin", cell: (row) => h("span", { class: isSet(row) ? "" : "muted" }, row.origin) },
   { name: "Meaning", class: "wrap meaning", cell: (row) => [h("span", { class: row.served ? "" : "muted" }, row.doc.split("`").map((part, index) => (index % 2 ? h("code", null, part) : part))), isSet(row) && row.default !== null && row.default !== "" && row.default !== row.value && h("span", { class: "muted" }, ` Default: ${row.default}.`)] },
 ];
