@@ -100,12 +100,12 @@ def test_answers_are_connects(pair: Pair) -> None:
     pause_and_resume(pair)
     copy_again(pair)
     add_the_other_two(pair)
-    beaten = [side.beats() for side in pair.sides]
+    beaten = pair.ours.beats()
     pair.ask("DELETE", "/connectors/orders")
     pair.ask("DELETE", "/connectors/orders")
     pair.ask("GET", "/connectors")
     assert pair.differences == []
-    assert [side.beats() for side in pair.sides] == beaten, "what is deleted writes no heartbeats"
+    assert pair.ours.beats() == beaten, "what is deleted writes no heartbeats"
     assert_every_route_was_asked(pair)
 
 
@@ -204,12 +204,12 @@ def ask_of_a_connector(pair: Pair) -> None:
         "/topics",
     ):
         pair.ask("GET", f"/connectors/orders{path}")
+    # Not /tasks: Connect takes a POST there from its other workers.
     for path in (
         "",
         "/",
         "/config",
         "/status",
-        "/tasks",
         "/tasks/0/status",
         "/topics",
         "/topics/reset",

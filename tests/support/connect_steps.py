@@ -7,6 +7,7 @@ import socket
 from tests.support.connect_pair import Pair, Side, settled
 from tests.support.groups import commit
 from tests.support.mirror import word
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
 
@@ -56,8 +57,8 @@ def add_the_other_two(pair: Pair) -> None:
     pair.wait_copied(3 * RECORDS + 20)
     commit(source, group, {(topic, 0): 2 * half})
     pair.ask("PUT", "/connectors/orders/restart")  # a method that there is not; and time in which nothing may happen
-    assert [side.beats() for side in pair.sides] == beaten, "what is stopped writes no heartbeats"
-    assert [side.checkpointed(group) for side in pair.sides] == [{0: half}] * 2, "nor checkpoints"
+    assert pair.ours.beats() == beaten[1], "what is stopped writes no heartbeats"
+    assert pair.ours.checkpointed(group) == {0: half}, "nor checkpoints"
     for kind in quick:
         pair.ask("PUT", f"/connectors/{kind}/resume")
         pair.wait_for("RUNNING RUNNING", kind)
@@ -67,7 +68,7 @@ def add_the_other_two(pair: Pair) -> None:
     pair.wait_for("RUNNING RUNNING", "Heartbeat")
     for kind in quick:
         pair.ask("DELETE", f"/connectors/{kind}")
-        pair.ask("GET", f"/connectors/{kind}/status")
+        pair.ask("GET", f"/connectors/{kind}")
 
 
 def look_at_offsets_that_nobody_reads(pair: Pair, kind: str) -> None:
@@ -106,18 +107,19 @@ def post_to_a_cluster_that_hangs(side: Side) -> None:
 
 
 class Taken:
-    """Inside `with` a connector of the same name in Connect has a flow of ours. It copies nothing: it is paused."""
+    """Inside `with` a connector of the same name in Connect has a flow of ours, and a task of it. It finds nothing to copy."""
 
     def __init__(self, pair: Pair, name: str) -> None:
-        self._pair = pair
+        self._theirs = pair.connect
         self._name = name
+        self._topic = f"{name}-{word()}"
 
     def __enter__(self) -> None:
-        theirs = self._pair.connect
-        config = theirs.config(source_cluster_alias=self._name, topics=self._name)
-        body = {"name": self._name, "config": config, "initial_state": "PAUSED"}
-        assert settled(theirs.rest, "POST", "/connectors", body)[0] == 201
-        theirs.wait_for("PAUSED", self._name)  # one that never ran has no tasks
+        create_topic(self._theirs.clusters.a.bootstrap, self._topic)
+        config = self._theirs.config(source_cluster_alias=self._name, topics=self._topic)
+        status, body = settled(self._theirs.rest, "POST", "/connectors", {"name": self._name, "config": config})
+        assert status == 201, body
+        self._theirs.wait_for("RUNNING RUNNING", self._name)
 
     def __exit__(self, *about: object) -> None:
-        assert settled(self._pair.connect.rest, "DELETE", f"/connectors/{self._name}")[0] == 204
+        assert settled(self._theirs.rest, "DELETE", f"/connectors/{self._name}", None)[0] == 204

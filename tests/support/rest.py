@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 from urllib.parse import quote
 
@@ -43,7 +44,7 @@ class Rest:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         raw: bytes | None = None,
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    ) -> tuple[int, Message, bytes]:
         """Status, headers and body as they came."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
         sent = {"Content-Type": "application/json", **self.headers, **(headers or {})}

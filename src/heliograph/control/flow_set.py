@@ -42,7 +42,7 @@ from heliograph.replication.topic_plan import remote_conflicts
 
 DRAIN_SECONDS = 6.0
 _RELEASE_SECONDS = 1.5
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 8.0
 _LOOK_SECONDS = 0.05
 _OUT_OF_REACH = (BrokerRefused, ClusterUnreachable, ConnectionLost, TimeoutError)
 

@@ -11,7 +11,6 @@ from fastapi import APIRouter, HTTPException, Response
 from fastapi.routing import APIRoute
 
 _ALL = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-_MEDIA_TYPE = "application/json"
 
 
 def complete(api: APIRouter) -> None:
@@ -33,10 +32,10 @@ def _add(api: APIRouter, path: str, answer: Callable[..., object], methods: Iter
 
 
 def _options(allowed: Iterable[str]) -> Callable[[], Awaitable[Response]]:
-    allow = ",".join(allowed)
+    text = ", ".join(allowed)
 
     async def options() -> Response:
-        return Response(headers={"Allow": allow}, media_type=_MEDIA_TYPE)
+        return Response(text, headers={"Allow": text.replace(" ", "")}, media_type="text/plain")
 
     return options
 
