@@ -71,7 +71,8 @@ bench: java setup jars
 	@mkdir -p build
 	@$(BIN)/python -m tests.bench
 	@$(BIN)/python -m tests.bench.rest
-	@$(BIN)/python -m tests.bench.report build/bench.json build/rest.json > docs/benchmarks.md
+	@$(BIN)/python -m tests.bench.watched
+	@$(BIN)/python -m tests.bench.report build > docs/benchmarks.md
 
 wheel: setup
 	@rm -rf dist

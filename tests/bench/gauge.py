@@ -9,7 +9,7 @@ from typing import Self
 
 import psutil
 
-from tests.support.processes import children, lives
+from tests.support.processes import children, command_of, lives
 
 EVERY_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
@@ -106,10 +106,7 @@ class Sampler:
 
 
 def _part(process: psutil.Process) -> str:
-    try:
-        command = process.cmdline()
-    except psutil.NoSuchProcess:
-        command = []
+    command = command_of(process)
     if command and command[0].endswith("java"):
         return "JVM"  # its own command line names the workers' daemon
     if any("spark.daemon" in word for word in command):

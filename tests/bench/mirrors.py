@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -35,11 +36,13 @@ class Mirror(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What a mirror is to carry: one topic, and how its producer is told to write (MirrorMaker 2 only)."""
+    """What a mirror is to carry: one topic, and how its producer is told to write (codec and linger: MirrorMaker 2 only)."""
 
     topic: str
     codec: str = "none"
     linger_ms: int = 20
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Further lines of the file."""
 
 
 class Heliograph:
@@ -80,7 +83,7 @@ def mirror(system: str, lab: Lab, task: Task) -> Mirror:
     """Not started yet. Its file and its log have names of their own in the lab's directory."""
     number = sum(1 for _ in lab.directory.glob("*.properties"))
     stem = lab.directory / f"{number:02d}-{task.topic}-{system}"
-    settings = _common(_ALIASES[system], lab, task.topic)
+    settings = _common(_ALIASES[system], lab, task.topic) | dict(task.more)
     if system == HELIOGRAPH:
         return Heliograph(write_properties(stem.with_suffix(".properties"), settings), stem.with_suffix(".log"))
     tuned = settings | _tuned(task)

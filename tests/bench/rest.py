@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
         "--seconds",
         type=float,
         default=0.0,
-        help="how long it is watched at rest (default: two epochs of 1,000 lanes, or one)",
+        help="how long it is watched at rest (default: two epochs of 500 lanes, or one)",
     )
     parser.add_argument("--out", type=Path, default=Path("build/rest.json"), help="default: %(default)s")
     return parser.parse_args()

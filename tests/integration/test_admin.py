@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 from tests.support.writers import OpenTransaction, samples, write
 
 TOPIC_OVERRIDE = "DYNAMIC_TOPIC_CONFIG"
+BOUNDED_SECONDS = 25
+"""On a busy machine; a client that waits as ever needs a minute or more."""
 
 
 def admin_of(cluster: EmbeddedCluster, timeout_ms: int = 10_000) -> ClusterAdmin:
@@ -228,7 +230,7 @@ def test_offsets_of_a_partition_that_does_not_exist_are_refused_soon(b: ClusterA
     began = time.monotonic()
     with pytest.raises(BrokerRefused, match=unique) as refusal:
         b.ends([(unique, 0)])
-    assert refusal.value.code == 3 and time.monotonic() - began < 8
+    assert refusal.value.code == 3 and time.monotonic() - began < BOUNDED_SECONDS
 
 
 # Heliograph's own topics
@@ -283,7 +285,7 @@ def test_a_cluster_that_is_not_there_is_named_with_its_addresses_in_bounded_time
     began = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="cluster 'Z' at 127.0.0.1:1, 127.0.0.1:2 did not answer within 1 s"):
         admin.topics()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < BOUNDED_SECONDS
     assert set(threading.enumerate()) <= threads
 
 
@@ -292,7 +294,7 @@ def test_a_broker_that_takes_connections_and_says_nothing_is_unreachable_in_boun
     began = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="cluster 'Z'"):
         admin.brokers()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < BOUNDED_SECONDS
 
 
 def test_addresses_that_are_dead_or_silent_do_not_hide_one_that_serves(
@@ -313,7 +315,7 @@ def test_a_broker_that_freezes_is_unreachable_and_is_asked_again_when_it_wakes(
         began = time.monotonic()
         with pytest.raises(ClusterUnreachable, match="cluster 'C'"):
             admin.create(topic(unique))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < BOUNDED_SECONDS
         cluster.thaw(1)
         # The frozen request may have been carried out on waking: then it is there already.
         admin.create(topic(unique))

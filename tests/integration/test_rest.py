@@ -19,6 +19,7 @@ from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import flow_file, word
+from tests.support.processes import command_of
 from tests.support.rest import Rest, rest_of, wait_for_flow
 from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
@@ -248,7 +249,7 @@ def test_the_shell_steers_and_watches_as_rest_does(stage: Stage, capsys: pytest.
 
 def test_a_killed_server_comes_back_and_what_was_changed_survives_the_run(stage: Stage) -> None:
     stage.tell("POST", "/pause", {"topic": f"{stage.w}.held", "partition": 1, "reason": "kept"})
-    servers = [one for one in psutil.Process(stage.run.pid).children() if "heliograph.rest.server" in one.cmdline()]
+    servers = [one for one in psutil.Process(stage.run.pid).children() if "heliograph.rest.server" in command_of(one)]
     steady, opened = stage.copied("steady"), stage.run.output.count("page, REST and metrics")
     os.kill(servers[0].pid, signal.SIGKILL)
     stage.write("steady", 10)

@@ -21,6 +21,7 @@ from heliograph.control.board import Board
 from heliograph.control.desk import Desk
 from heliograph.control.views import Views
 from tests.support.certificates import make_certificates
+from tests.support.processes import command_of
 from tests.support.rest import Rest
 
 ANY = (Listener("http", "127.0.0.1", 0),)
@@ -60,7 +61,7 @@ class Served:
 
     @property
     def processes(self) -> list[psutil.Process]:
-        return [one for one in psutil.Process().children() if "heliograph.rest.server" in one.cmdline()]
+        return [one for one in psutil.Process().children() if "heliograph.rest.server" in command_of(one)]
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         rest = Rest(self.desk.urls[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.integration.protocol.harness import Mirror, carry
 from tests.support.clusters import TwoClusters
 from tests.support.mirror import flow_file
 from tests.support.reading import messages
-from tests.support.spark_query import query, results
+from tests.support.spark_query import SparkQueries, results
 from tests.support.topics import stable_ends
 from tests.support.writers import Sample, producer, write
 
@@ -38,8 +39,14 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
+@pytest.fixture
+def spark(tmp_path: Path) -> Iterator[SparkQueries]:
+    with SparkQueries(tmp_path / "spark.log") as spark:
+        yield spark
+
+
 def test_a_query_goes_on_on_the_other_cluster_and_no_record_is_lost_or_repeated(
-    two_clusters: TwoClusters, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    two_clusters: TwoClusters, spark: SparkQueries, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mirror = Mirror(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
     mirror.make_topic(partitions=2)
@@ -52,7 +59,7 @@ def test_a_query_goes_on_on_the_other_cluster_and_no_record_is_lost_or_repeated(
     write_some(mirror.source, unique, 0)
     carry(mirror.open())
     write_some(mirror.source, unique, 1)
-    query(mirror.source, unique, here, out)
+    spark.query(mirror.source, unique, here, out)
     newest = max(results(out))
     assert newest >= 2
     (here / "commits" / str(newest)).unlink()  # as if it was killed before it could say that the batch is done
@@ -84,7 +91,7 @@ def test_a_query_goes_on_on_the_other_cluster_and_no_record_is_lost_or_repeated(
     ends = stable_ends(mirror.source, unique)
     carry(mirror.open(), {f"{mirror.flow}/{unique}/{partition}": end for partition, end in ends.items()})
     undone = set(results(out)[newest])
-    query(mirror.target, mirror.remote, there, out)
+    spark.query(mirror.target, mirror.remote, there, out)
     read = results(out)
     assert undone and set(read[newest]) == undone and max(read) > newest, (
         "that batch was done again, with the same records"

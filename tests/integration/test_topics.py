@@ -21,7 +21,8 @@ from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
 
 REFRESH_SECONDS = 2
-FOUND_WITHIN_SECONDS = REFRESH_SECONDS + 8
+FOUND_WITHIN_SECONDS = 60
+"""Of a busy machine; without the option it would take the ten minutes of its default."""
 """The interval, and what a loaded machine of two cores needs to make the topic and begin an epoch."""
 GAP_SECONDS = 0.25
 
@@ -102,9 +103,12 @@ def test_a_grown_source_grows_its_remote_topic_and_the_new_partitions_are_copied
     before = mirror.lanes("grown")
     add_partitions(here, f"{mirror.w}-grown", 4)
     write(here, f"{mirror.w}-grown", samples(400, partitions=4, seed=5))
-    began = time.monotonic()
-    wait_until(lambda: sum(ends(there, mirror.remote("grown")).values()) == 500, "all partitions are copied", every=0.1)
-    assert time.monotonic() - began < FOUND_WITHIN_SECONDS
+    wait_until(
+        lambda: sum(ends(there, mirror.remote("grown")).values()) == 500,
+        "all partitions are copied",
+        FOUND_WITHIN_SECONDS,
+        every=0.1,
+    )
     assert partition_count(there, mirror.remote("grown")) == 4
     mirror.assert_identical("grown", 500)
     after = mirror.lanes("grown")
@@ -149,9 +153,8 @@ def _gap_at_join(mirror: Mirror, kind: str, at_source: Arrivals, at_target: Arri
     create_topic(here, f"{mirror.w}-{kind}", partitions=2)
     write(here, f"{mirror.w}-{kind}", samples(100, partitions=2))
     began = time.monotonic()
-    wait_until(lambda: sum(ends(there, mirror.remote(kind)).values()) == 100, f"{kind} joined", 30)
+    wait_until(lambda: sum(ends(there, mirror.remote(kind)).values()) == 100, f"{kind} joined", FOUND_WITHIN_SECONDS)
     joined = time.monotonic()
-    assert joined - began < FOUND_WITHIN_SECONDS
     time.sleep(0.5)
     mirror.assert_identical(kind, 100)
     own = at_source.longest_gap(began, joined + 0.5)

@@ -18,6 +18,7 @@ COMPACTED = {
 }
 """Topic settings with which the cleaner comes within seconds."""
 
+_STEADY_LOOKS = 4
 _NEVER_MS = str((1 << 63) - 1)
 
 
@@ -39,7 +40,19 @@ def write_compacted(
     wait_until(lambda: _is_cleaned(bootstrap, topic), f"the cleaner has cleaned {topic}", every=0.5)
     if not keep_cleaning:
         stop_cleaning(bootstrap, topic)
+        _wait_until_left_alone(bootstrap, topic)
     return count_records(bootstrap, topic)
+
+
+def _wait_until_left_alone(bootstrap: str, topic: str) -> None:
+    """A cleaning that had begun goes on under the settings it began with."""
+    counts = [count_records(bootstrap, topic)]
+
+    def is_steady() -> bool:
+        counts.append(count_records(bootstrap, topic))
+        return len(set(counts[-_STEADY_LOOKS:])) == 1 and len(counts) >= _STEADY_LOOKS
+
+    wait_until(is_steady, f"{topic} is cleaned no more", every=0.7)
 
 
 def _is_cleaned(bootstrap: str, topic: str) -> bool:

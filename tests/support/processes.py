@@ -17,3 +17,11 @@ def lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Nothing of one that has ended, also while its parent has not looked after it."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []

@@ -84,6 +84,7 @@ class Replicator:
         self.board, self.meters = Board(), Meters()
         self.file = FileWatch(settings.path, settings.engine.reload_interval_s, self.clock.monotonic)
         self._sockets: set[str] = set()
+        self._version = importlib.metadata.version("heliograph")  # read from files: not every second
         self.started_at = self.clock.monotonic()
         self._me = Runner(platform.node(), os.getpid(), uuid.uuid4().hex, self.clock.now_ms())
         self.warm = Warm()
@@ -142,7 +143,7 @@ class Replicator:
     def about(self) -> dict[str, Any]:
         """The run itself, for whoever looks at it."""
         return {
-            "version": importlib.metadata.version("heliograph"),
+            "version": self._version,
             "host": self._me.host,
             "process": self._me.process,
             "run": self._me.run,

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from heliograph.model.lanes import Lane, LaneId
 
 SLACK = 1.25
-LANES_OF_AN_EPOCH = 1000
+LANES_OF_AN_EPOCH = 500
 _IDLE_SHARE = 0.01
 """What an idle lane weighs, as a share of the mean load: polling it costs a little, so idle lanes are spread too."""
 _ROUNDING = 1e-9
@@ -36,7 +36,7 @@ def balance(
         return []
     count = max(1, min(slots, len(lanes)))
     weights = _weights(lanes, loads)
-    heaviest_first = sorted(lanes, key=lambda lane: (-weights[lane.id], lane.id.place))
+    heaviest_first = sorted(lanes, key=lambda lane: (-weights[lane.id], lane.id))
     plain = _Slots(count, weights)
     plain.place(heaviest_first)
 
@@ -46,7 +46,7 @@ def balance(
     moved = [lane for lane in heaviest_first if not sticky.keep(lane, previous.get(lane.id), limit)]
     sticky.place(moved)
     chosen = sticky if sticky.heaviest <= limit and not sticky.has_empty else plain
-    return [tuple(sorted(slot, key=lambda lane: lane.id.place)) for slot in chosen.lanes]
+    return [tuple(sorted(slot, key=lambda lane: lane.id)) for slot in chosen.lanes]
 
 
 def epoch_length(seconds: float, lanes: int) -> float:
@@ -54,8 +54,8 @@ def epoch_length(seconds: float, lanes: int) -> float:
 
     Handing a lane over costs the same whether it carries something or not, so many lanes are handed over less often.
 
-    >>> epoch_length(45, 20), epoch_length(45, 1000), epoch_length(45, 5000)
-    (45, 45, 225.0)
+    >>> epoch_length(45, 20), epoch_length(45, 500), epoch_length(45, 5000)
+    (45, 45, 450.0)
     """
     return seconds if lanes <= LANES_OF_AN_EPOCH else seconds * lanes / LANES_OF_AN_EPOCH
 

@@ -148,6 +148,18 @@ def test_lost_and_repeated_records_and_failed_runs_are_named() -> None:
     assert "What went wrong" not in document(a_result({"lz4": a_case({"lost": 0}, {"repeated": 0})}))
 
 
+def test_who_looks_has_a_section_with_every_round() -> None:
+    rounds = [{"records_per_second": 1_000.0, "lost": 0, "repeated": 0}] * 2
+    watched = {
+        "commit": "abc123", "changed": False, "machine": {"load": 0.1}, "payload_mb": 2_000.0,
+        "slow": 200, "streams": 200, "alone": rounds, "watched": rounds, "ratio": 1.0,
+    }  # fmt: skip
+    text = document(a_result({}), None, watched)
+    assert "200 slow clients" in text and "records/s alone: 1,000, 1,000; watched: 1,000, 1,000" in text
+    assert "the medians: 1.00× of the speed alone; 0 records lost or repeated" in text
+    assert "Many who look" not in document(a_result({}))
+
+
 def test_a_small_scale_is_said_not_to_count() -> None:
     cases = {"lz4": a_case({"records_per_second": 2.0}, {"records_per_second": 1.0})}
     assert "say nothing" in document(a_result(cases, scale=0.05))

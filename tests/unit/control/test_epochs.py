@@ -157,7 +157,7 @@ def test_the_next_epoch_begins_half_a_second_before_the_last_one_ends(stage: Sta
 
 
 def test_many_lanes_are_handed_over_less_often_and_a_change_is_still_taken_up_at_once(stage: Stage) -> None:
-    stage.work = replace(stage.work, lanes=tuple(lane(number) for number in range(3000)))
+    stage.work = replace(stage.work, lanes=tuple(lane(number) for number in range(1500)))
     stage.carry(31)
     assert len(stage.begun()) == 2
     assert 29.5 <= stage.begun()[1] <= 29.8

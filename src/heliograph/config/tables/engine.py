@@ -50,7 +50,7 @@ ROWS = (
         "epoch.seconds",
         Whole(2, 50, unit="seconds"),
         "45",
-        "How long one Spark job carries its lanes; more than 1,000 lanes as many times longer.",
+        "How long one Spark job carries its lanes; more than 500 lanes as many times longer.",
     ),
     _own("slots", Whole(0), "0", "Tasks that carry lanes at the same time; 0: as many as there are CPUs."),
     _own("slot.memory.bytes", Whole(1_048_576), "67108864", "Batches that one slot may hold in memory."),
