@@ -17,6 +17,15 @@ from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
 from tests.support.connect import ConnectWorker
 from tests.support.connect_pair import Pair, Side, compare
+from tests.support.connect_routes import ROUTES
+from tests.support.connect_steps import (
+    PACKAGE,
+    RECORDS,
+    Taken,
+    add_the_other_two,
+    post_to_a_cluster_that_hangs,
+    wait_until_taken,
+)
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.mirror import QUICK, word
 from tests.support.rest import Rest, rest_of
@@ -24,9 +33,7 @@ from tests.support.topics import create_topic, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
 
-PACKAGE = "org.apache.kafka.connect.mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-RECORDS = 100
 ENVIRON = {**os.environ, "DOOR_PASSWORD": "door"}
 LOGIN = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username=mirror password="${env:DOOR_PASSWORD}";'
@@ -93,26 +100,53 @@ def test_answers_are_connects(pair: Pair) -> None:
     pause_and_resume(pair)
     copy_again(pair)
     add_the_other_two(pair)
+    beaten = pair.ours.beats()
     pair.ask("DELETE", "/connectors/orders")
     pair.ask("DELETE", "/connectors/orders")
     pair.ask("GET", "/connectors")
     assert pair.differences == []
+    assert pair.ours.beats() == beaten, "what is deleted writes no heartbeats"
+    assert_every_route_was_asked(pair)
+
+
+def assert_every_route_was_asked(pair: Pair) -> None:
+    """Rightly, and wrongly where there is a wrong way to ask."""
+    for (method, template), (_, bad) in ROUTES.items():
+        path = re.compile(re.sub(r"\{[^}]*\}", "[^/]+", template))
+        answers = {good for asked, at, good in pair.asked if asked == method and path.fullmatch(at)}
+        assert answers >= ({True} if bad is None else {True, False}), (method, template)
 
 
 def ask_of_the_worker(pair: Pair) -> None:
     for path in ("/", "/health", "/connectors", "/connectors/", "/connectors?expand=status", "/connector-plugins"):
         pair.ask("GET", path)
+        pair.probe(path.partition("?")[0])
+    for path in ("/connectors/nope", "/connectors/nope/nonsense", "/connector-plugins/Nope/config"):
+        pair.probe(path)
     pair.ask("GET", "/connector-plugins/Nope/config")
+    for kind in ("Source", "Checkpoint", "Heartbeat"):
+        compare_fields(pair, f"/connector-plugins/Mirror{kind}Connector/config")
     for method, path in (("PUT", "/connectors"), ("DELETE", "/connectors"), ("GET", "/connectors/a/nonsense")):
         pair.ask(method, path)
     validate = "/connector-plugins/MirrorSourceConnector/config/validate"
     pair.ask("PUT", validate, {"connector.class": f"{PACKAGE}.MirrorHeartbeatConnector"})
     pair.ask("PUT", validate, {}, instead=400)
     pair.ask("PUT", validate, raw=b"{nope", instead=400)
+    pair.asked.add(("PUT", validate, True))
     theirs, ours = (validated(side, validate) for side in pair.sides)
     pair.differences += [f"{validate}: {name} is missing" for name in theirs.keys() - ours.keys()]
     for name in theirs.keys() & ours.keys():
         pair.differences += compare(*(has_errors(found[name]) for found in (theirs, ours)), f"{validate}: {name}")
+
+
+def compare_fields(pair: Pair, path: str) -> None:
+    """Connect's fields of a class are ours, with type and what else is said of each; we have more."""
+    pair.asked.add(("GET", path, True))
+    theirs, ours = ({row["name"]: row for row in side.rest.get(path)} for side in pair.sides)
+    pair.differences += [f"{path}: {name} is missing" for name in theirs.keys() - ours.keys()]
+    for name in theirs.keys() & ours.keys():
+        rows = ({"definition": found[name], "value": {"errors": []}} for found in (theirs, ours))
+        pair.differences += compare(*(has_errors(row) for row in rows), f"{path}: {name}")
 
 
 def validated(side: Side, path: str) -> dict[str, dict[str, Any]]:
@@ -170,6 +204,19 @@ def ask_of_a_connector(pair: Pair) -> None:
         "/topics",
     ):
         pair.ask("GET", f"/connectors/orders{path}")
+    # Not /tasks: Connect takes a POST there from its other workers.
+    for path in (
+        "",
+        "/",
+        "/config",
+        "/status",
+        "/tasks/0/status",
+        "/topics",
+        "/topics/reset",
+        "/offsets",
+        "/pause",
+    ):
+        pair.probe(f"/connectors/orders{path}")
     for path in ("/tasks/7/restart", "/tasks/x/restart"):
         pair.ask("POST", f"/connectors/orders{path}")
     pair.ask("DELETE", "/connectors/orders/offsets")
@@ -193,7 +240,7 @@ def change_its_configuration(pair: Pair) -> None:
     pair.ask("PATCH", config, {"refresh.topics.interval.seconds": "60"})
     pair.ask("PATCH", config, {"refresh.topics.interval.seconds": None})
     pair.ask("PATCH", config, raw=b"{nope", instead=400)
-    pair.ask("PUT", config, lambda side: side.config(offset_lag_max="50"))
+    pair.ask("PUT", config, lambda side: side.config(offset_lag_max="0"))
     pair.ask("PUT", config, lambda side: side.config(name="other"))
     pair.ask("PUT", config, {})
     pair.ask("PUT", config, raw=b"", instead=400)
@@ -243,24 +290,6 @@ def copy_again(pair: Pair) -> None:
     pair.wait_copied(2 * RECORDS + 20)
 
 
-def add_the_other_two(pair: Pair) -> None:
-    for kind in ("Checkpoint", "Heartbeat"):
-        fields = {
-            "connector_class": f"{PACKAGE}.Mirror{kind}Connector",
-            "topics": None,
-            "producer_override_linger_ms": None,
-        }
-        pair.ask(
-            "POST",
-            "/connectors",
-            lambda side, kind=kind, fields=fields: {"name": kind, "config": side.config(**fields)},
-        )
-        pair.ask("GET", f"/connectors/{kind}/config")
-    pair.ask("GET", "/connectors")
-    for kind in ("Checkpoint", "Heartbeat"):
-        pair.ask("DELETE", f"/connectors/{kind}")
-
-
 def behind_doors(side: Side, alias: str, topic: str, **more: str) -> dict[str, str]:
     """A connector that logs in on both sides, with a password by reference."""
     config = side.config(source_cluster_alias=alias, topics=topic, **more)
@@ -287,6 +316,7 @@ def test_what_was_made_survives_a_kill_and_a_parked_lane_is_a_failed_task(pair: 
     status, refused = ours.rest.ask("POST", "/connectors", {"name": kept, "config": told})
     assert (status, "refer to it, as in ${env:NAME}" in refused["message"]) == (400, True)
     assert "door" not in refused["message"]
+    post_to_a_cluster_that_hangs(ours)
     made = ((kept, secret, "RUNNING"), (held, behind_doors(ours, held, held), "STOPPED"))
     for name, config, state in made:
         status, _ = ours.rest.ask("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
@@ -297,29 +327,39 @@ def test_what_was_made_survives_a_kill_and_a_parked_lane_is_a_failed_task(pair: 
     status, _ = ours.rest.ask("PUT", f"/connectors/{kept}/config", {**shown, "offset.lag.max": "7"})
     assert status == 200, "what was read back may be sent back"
 
-    pair.lives[-1].kill_tree()
-    pair.lives.append(HeliographRun(file_of(pair), environ=ENVIRON).start())
-    write(a, kept, samples(30, seed=2))
+    with Taken(pair, kept):
+        pair.lives[-1].kill_tree()
+        pair.lives.append(HeliographRun(file_of(pair), environ=ENVIRON).start())
+        wait_until_taken(ours, kept, "at the start")
+        write(a, kept, samples(30, seed=2))
     wait_until(lambda: sum(ends(b, f"{kept}.{kept}").values()) == 50, "it goes on after the kill", every=0.2)
     assert compare_topics(a, b, {kept: f"{kept}.{kept}"}).differences == []
     assert ours.rest.get(f"/connectors/{kept}/config")["offset.lag.max"] == "7"
     assert ours.rest.get(f"/connectors/{held}/status")["connector"]["state"] == "STOPPED"
     assert sum(ends(b, f"{held}.{held}").values()) == 0
 
+    restart_while_another_has_the_flow(pair, kept)
     assert ours.rest.ask("PUT", f"/connectors/{held}/resume")[0] == 202
-    task = {}
-
-    def has_failed() -> bool:
-        tasks = ours.rest.get(f"/connectors/{held}/status")["tasks"]
-        task.update(tasks[0] if tasks else {})
-        return bool(tasks) and tasks[0]["state"] == "FAILED"
-
-    wait_until(has_failed, f"its task has failed: {task}", every=0.2)
+    ours.wait_for("RUNNING FAILED", held)
+    task = ours.rest.get(f"/connectors/{held}/status")["tasks"][0]
     assert task["trace"].startswith(f"{held}->{held}t/{held}/0: ")
     assert sum(ends(b, f"{held}.{held}").values()) == 20, "what comes before it was copied"
     for name in (kept, held):
         assert ours.rest.ask("DELETE", f"/connectors/{name}") == (204, "")
     wait_until(lambda: not ours.rest.get("/api/v1/flows"), "both flows have ended", every=0.2)
+
+
+def restart_while_another_has_the_flow(pair: Pair, name: str) -> None:
+    """It cannot begin anew, says so, and begins by itself as soon as it may: nothing is lost, nothing comes twice."""
+    ours, a, b = pair.ours, pair.ours.clusters.a.bootstrap, pair.ours.clusters.b.bootstrap
+    with Taken(pair, name):
+        assert ours.rest.ask("POST", f"/connectors/{name}/restart?includeTasks=true")[0] == 202
+        wait_until_taken(ours, name, "after a restart")
+        write(a, name, samples(10, seed=3))
+        assert ours.rest.ask("POST", f"/connectors/{name}/tasks/0/restart")[0] == 404, "it has no tasks now"
+    ours.wait_for("RUNNING RUNNING", name)
+    wait_until(lambda: sum(ends(b, f"{name}.{name}").values()) == 60, "it goes on when it may", every=0.2)
+    assert compare_topics(a, b, {name: f"{name}.{name}"}).differences == []
 
 
 def file_of(pair: Pair) -> Path:

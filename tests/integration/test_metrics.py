@@ -282,6 +282,7 @@ def test_a_group_has_its_checkpoints_latency_and_its_risk(stage: Stage) -> None:
     after = stage.until(
         lambda found: (
             found.of(f"{MM2_GROUP}_checkpoint_latency_ms", **where, group=stage.w) > 0
+            and "heliograph_group_repeat_records" in found.families  # its next turn reads what this one wrote
             and found.families["heliograph_group_repeat_records"].value(group=stage.w) == 0
         ),
         "its checkpoint is written",

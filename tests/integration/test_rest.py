@@ -267,3 +267,4 @@ def test_a_killed_server_comes_back_and_what_was_changed_survives_the_run(stage:
     holds = stage.rest.flow(stage.flow)["holds"]
     assert [(hold["subject"], hold["reason"]) for hold in holds] == [(f"{stage.flow}/{stage.w}.held/1", "kept")]
     stage.tell("POST", "/resume", {})
+    wait_until(lambda: stage.rest.flow(stage.flow)["holds"] == [], "the next test finds nothing held", every=0.1)

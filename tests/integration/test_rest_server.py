@@ -166,3 +166,28 @@ def test_who_asks_too_often_is_told_so_and_the_document_of_the_routes_is_there()
             assert 429 in statuses
 
     asyncio.run(scenario())
+
+
+def test_a_change_is_made_whole_though_the_server_dies_in_the_middle() -> None:
+    async def scenario() -> None:
+        async with served(ServerSettings(ANY)) as it:
+            begun, goes_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+            async def pause(_: Mapping[str, Any]) -> Mapping[str, Any]:
+                begun.set()
+                await goes_on.wait()
+                done.set()
+                return {}
+
+            it.desk.answer("pause", pause)
+            asking = asyncio.create_task(it.ask("POST", "/api/v1/flows/A->B/pause", {}))
+            await begun.wait()
+            views = it.views
+            it.processes[0].kill()
+            with pytest.raises(OSError):
+                await asking
+            await until(lambda: bool(it.desk.urls) and it.views > views + 1)  # the next server is there
+            goes_on.set()
+            await done.wait()
+
+    asyncio.run(scenario())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.clusters import TwoClusters
 from tests.support.connect import mirror_source
+from tests.support.groups import checkpoints
 from tests.support.heliograph_run import HeliographRun
+from tests.support.reading import messages
 from tests.support.rest import Rest
-from tests.support.topics import ends
+from tests.support.topics import ANSWER_SECONDS, admin, ends
 from tests.support.waiting import wait_until
 
 BUSY = ("a rebalance is expected", "stale configuration", "rebalance is in process")
@@ -42,14 +45,28 @@ class Side:
     def copied(self) -> int:
         return sum(ends(self.clusters.b.bootstrap, f"{self.alias}.{self.topic}").values())
 
-    def state(self) -> str:
-        status, body = self.rest.ask("GET", f"/connectors/{self.name}/status")
+    def beats(self) -> int:
+        """How many heartbeats of this side's are on the target."""
+        found = messages(self.clusters.b.bootstrap, "heartbeats") if self._has("heartbeats") else []
+        return sum(self.alias.encode() in message.key() for message in found)
+
+    def checkpointed(self, group: str) -> dict[int, int]:
+        """By partition: what the newest checkpoint of a group says that it had read on the source."""
+        topic = f"{self.alias}.checkpoints.internal"
+        found = checkpoints(self.clusters.b.bootstrap, topic) if self._has(topic) else []
+        return {row.partition: row.upstream for row in found if row.group == group}
+
+    def _has(self, topic: str) -> bool:
+        return topic in admin(self.clusters.b.bootstrap).list_topics(timeout=ANSWER_SECONDS).topics
+
+    def state(self, name: str = "") -> str:
+        status, body = self.rest.ask("GET", f"/connectors/{name or self.name}/status")
         if status != 200:
             return ""
         return " ".join([body["connector"]["state"], *(task["state"] for task in body["tasks"])])
 
-    def wait_for(self, state: str) -> None:
-        wait_until(lambda: self.state() == state, f"{self.alias} is {state}", every=0.2)
+    def wait_for(self, state: str, name: str = "") -> None:
+        wait_until(lambda: self.state(name) == state, f"{name} of {self.alias} is {state}", every=0.2)
 
 
 @dataclass
@@ -61,6 +78,8 @@ class Pair:
     lives: list[HeliographRun]
     """Of our run: the last one runs now."""
     differences: list[str] = field(default_factory=list)
+    asked: set[tuple[str, str, bool]] = field(default_factory=set)
+    """Methods and paths, and whether the answer was what was wanted."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -73,6 +92,7 @@ class Pair:
             data = body(side) if callable(body) else body
             answers.append(settled(side.rest, method, path.replace("orders", side.name), data, **sent))
         (theirs, said), (ours, we_said) = answers
+        self.asked.add((method, path.partition("?")[0], ours < 400))
         label = f"{method} {path} {sent.get('raw', '')!r}"
         if instead:
             is_ours = isinstance(we_said, dict) and we_said.get("error_code") == ours and we_said.get("message")
@@ -94,10 +114,28 @@ class Pair:
             found.sort()
         return found
 
-    def wait_for(self, state: str) -> None:
-        assert self.differences == []
+    def wait_for(self, state: str, name: str = "") -> None:
+        assert self.differences == [], "\n".join(self.differences)
         for side in self.sides:
-            side.wait_for(state)
+            side.wait_for(state, name)
+
+    def wait_each(self, holds: Callable[[Side], bool], what: str) -> None:
+        for side in self.sides:
+            wait_until(lambda side=side: holds(side), f"{side.alias}: {what}", every=0.2)
+
+    def probe(self, path: str) -> None:
+        """What HTTP asks of any path: HEAD has the status and kind of GET and no body, OPTIONS says what is taken."""
+        seen = []
+        for side in self.sides:
+            where = path.replace("orders", side.name)
+            head, options, got = (side.rest.whole(method, where) for method in ("HEAD", "OPTIONS", "GET"))
+            assert (head[0], head[2]) == (got[0], b""), (side.alias, path)
+            words = [sorted(re.findall("[A-Z]+", text)) for text in (options[1].get("Allow", ""), options[2].decode())]
+            # Jersey does not say what its bodies for paths without a route are.
+            kinds = [answer[1].get_content_type() for answer in (got, options) if answer[0] < 400]
+            seen.append((head[0], options[0], *words, *kinds))
+        if seen[0] != seen[1]:
+            self.differences.append(f"HEAD and OPTIONS {path}: {seen[0]} / {seen[1]}")
 
     def wait_copied(self, records: int) -> None:
         for side in self.sides:

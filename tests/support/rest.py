@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 from urllib.parse import quote
 
@@ -33,14 +34,26 @@ class Rest:
         raw: bytes | None = None,
     ) -> tuple[int, Any]:
         """Status, and the body as JSON where it is that."""
+        status, _, answer = self.whole(method, path, body, headers, raw)
+        return status, _read(answer)
+
+    def whole(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+    ) -> tuple[int, Message, bytes]:
+        """Status, headers and body as they came."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
         sent = {"Content-Type": "application/json", **self.headers, **(headers or {})}
         request = urllib.request.Request(self.url + quote(path, safe="/?=&%"), data, sent, method=method)  # noqa: S310  loopback
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  as above
-                return answer.status, _read(answer.read())
+                return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, _read(error.read())
+            return error.code, error.headers, error.read()
 
     def get(self, path: str) -> Any:
         status, body = self.ask("GET", path)

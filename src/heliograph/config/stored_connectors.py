@@ -7,9 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from heliograph.config.connector_entries import FileFacts, entries_of
-from heliograph.config.connectors import Connector, ConnectorKind, FaultyConnector, kind_of, read_connector
+from heliograph.config.connectors import (
+    DEFAULT_TARGET,
+    Connector,
+    ConnectorKind,
+    FaultyConnector,
+    kind_of,
+    read_connector,
+)
 from heliograph.config.flows import FlowSettings, Settings
 from heliograph.errors import ConfigError
+from heliograph.model.clusters import Flow
 
 RUNNING, PAUSED, STOPPED = "RUNNING", "PAUSED", "STOPPED"
 _DEFAULT = "default"
@@ -26,6 +34,12 @@ class StoredConnector:
     config: Mapping[str, str]
     who: str
     since_ms: int
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(
+            self.config.get("source.cluster.alias", ""), self.config.get("target.cluster.alias", DEFAULT_TARGET)
+        )
 
     def as_fields(self) -> dict[str, Any]:
         return {**asdict(self), "config": dict(self.config)}

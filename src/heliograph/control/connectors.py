@@ -63,15 +63,14 @@ class Connectors:
 
     def _stored(self, one: StoredConnector) -> Shown:
         kind = kind_in(one.config)
-        flow = Flow(one.config.get("source.cluster.alias", ""), one.config.get("target.cluster.alias", "target"))
         return {
             "kind": str(kind),
-            "flow": flow.name,
+            "flow": one.flow.name,
             "origin": "rest",
             "config": hidden({**one.config, "name": one.name}),
-            "state": self._state(one.name, kind, flow.name),
+            "state": self._state(one.name, kind, one.flow.name),
             "trace": self._steering.unfit.get(one.name, ""),
-            "topics": self._written(kind, flow.name),
+            "topics": self._written(kind, one.flow.name),
         }
 
     def _written(self, kind: ConnectorKind, name: str) -> list[str]:

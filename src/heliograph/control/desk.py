@@ -45,6 +45,8 @@ class Desk:
         self._answers: dict[str, Answer] = {}
         self._token = secrets.token_hex(16)
         self._asked = asyncio.Semaphore(_ASKED_AT_ONCE)
+        self._answering: set[asyncio.Task[None]] = set()
+        """What is being answered. It goes on when the server dies: a change is made whole, whoever asked for it."""
         self._said: set[str] = set()
         self.is_carried: Callable[[], bool] = lambda: True
         """Whether lanes are carried already."""
@@ -78,9 +80,10 @@ class Desk:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         finally:
             server.close()
-            for task in beside:
+            under_way = [*beside, *self._answering]
+            for task in under_way:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _beside(self, companion: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -128,19 +131,17 @@ class Desk:
             return
         self._views.begin_again()
         showing = asyncio.create_task(self._show_forever(line))
-        answering: set[asyncio.Task[None]] = set()
         try:
             while (message := await line.receive()) is not None:
                 if message["kind"] == "listening":
                     self._listening(message)
                     continue
                 task = asyncio.create_task(self._reply(line, message))
-                answering.add(task)
-                task.add_done_callback(answering.discard)
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
         finally:
-            for task in (showing, *answering):
-                task.cancel()
-            await asyncio.gather(showing, *answering, return_exceptions=True)
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
 
     def _listening(self, message: Message) -> None:
         self.urls = message["urls"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -42,6 +42,7 @@ from heliograph.replication.topic_plan import remote_conflicts
 
 DRAIN_SECONDS = 6.0
 _RELEASE_SECONDS = 1.5
+_PATIENCE_SECONDS = 8.0
 _LOOK_SECONDS = 0.05
 _OUT_OF_REACH = (BrokerRefused, ClusterUnreachable, ConnectionLost, TimeoutError)
 
@@ -56,6 +57,14 @@ class Manner:
     until_caught_up: bool
     board: Board = field(default_factory=Board)
     """What tasks report of lanes."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A change that nothing refuses any more: new flows have been looked at, or their clusters do not answer yet."""
+
+    changes: Changes
+    looks: Mapping[FlowWatch, asyncio.Task[FlowPlan]]
 
 
 class FlowSet:
@@ -89,18 +98,25 @@ class FlowSet:
 
     # -- the start --------------------------------------------------------------------------------------------------
 
-    async def plan(self) -> list[FlowPlan]:
-        """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
-        return await self._plan(self.watches, [])
+    async def plan(self, patient: Collection[str] = ()) -> list[FlowPlan]:
+        """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later.
 
-    async def _plan(self, watches: Sequence[FlowWatch], others: Sequence[FlowPlan]) -> list[FlowPlan]:
-        found = await asyncio.gather(*(watch.discover() for watch in watches), return_exceptions=True)
-        refused = [result for result in found if isinstance(result, BrokersUnsupported)]
+        `patient` are flows that are left for later whatever keeps them from beginning: nobody waits for the answer.
+        """
+        looks = await asyncio.gather(*(watch.discover() for watch in self.watches), return_exceptions=True)
+        found = dict(zip(self.watches, looks, strict=True))
+        plans = self._judged({watch: look for watch, look in found.items() if watch.name not in patient}, [])
+        return [*plans, *_put_off({watch: look for watch, look in found.items() if watch.name in patient})]
+
+    def _judged(
+        self, found: Mapping[FlowWatch, FlowPlan | BaseException], others: Sequence[FlowPlan]
+    ) -> list[FlowPlan]:
+        refused = [result for result in found.values() if isinstance(result, BrokersUnsupported)]
         if refused and len(refused) == len(found):
             raise refused[0]  # nothing is left to run
         plans: list[FlowPlan] = []
         faults: list[str] = []
-        for watch, result in zip(watches, found, strict=True):
+        for watch, result in found.items():
             match result:
                 case FlowPlan():
                     plans.append(result)
@@ -108,7 +124,7 @@ class FlowSet:
                     faults.extend(result.faults)
                 case ClusterUnreachable() | BrokersUnsupported():
                     watch.expect(result)
-                case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found):
+                case AccessRefused() if not any(isinstance(other, FlowPlan) for other in found.values()):
                     raise result  # with other flows to carry, they need not wait until a person has acted
                 case ConnectionLost():
                     watch.expect(result)
@@ -135,8 +151,8 @@ class FlowSet:
             except _OUT_OF_REACH as error:
                 watch.fail(error)  # its watch tries again
 
-    def _keep(self, watch: FlowWatch) -> None:
-        self.tasks.begin(watch.name, "watch", [watch.watch(), watch.keep_tenure(self._lost)])
+    def _keep(self, watch: FlowWatch, first: asyncio.Task[None] | None = None) -> None:
+        self.tasks.begin(watch.name, "watch", [watch.watch(first), watch.keep_tenure(self._lost)])
         self.tasks.begin(watch.name, "jobs", self._jobs(watch))
 
     def _lost(self) -> None:
@@ -185,18 +201,35 @@ class FlowSet:
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 
-    async def change(self, changes: Changes) -> None:
-        """All of it, or nothing: ConfigError or another error where flows do not fit together or cannot be."""
-        new = [self._watch(flow) for flow in changes.added]
+    async def prepare(self, changes: Changes, patient: Collection[str] = ()) -> Prepared:
+        """ConfigError or another error where flows do not fit together or cannot be; nothing was changed then.
+
+        Clusters that do not answer for a while refuse nothing: their flows begin in trouble, and when they answer.
+        """
+        looks = {watch: asyncio.create_task(watch.discover()) for watch in map(self._watch, changes.added)}
+        prepared = Prepared(changes, looks)
         try:
-            plans = await self._plan_changed(new, changes)
-        except BaseException:  # whatever kept them from being planned: what was opened for it is let go of
-            for watch in new:
-                watch.close()
+            others = await self._others(changes)
+            if looks:
+                await asyncio.wait(looks.values(), timeout=_PATIENCE_SECONDS)
+            found = {watch: _seen(watch, look) for watch, look in looks.items()}
+            self._judged({watch: look for watch, look in found.items() if watch.name not in patient}, others)
+            _put_off({watch: look for watch, look in found.items() if watch.name in patient})
+        except BaseException:  # whatever keeps it from being made: what was opened for it is let go of
+            self.drop(prepared)
             raise
-        for name in changes.removed:
+        return prepared
+
+    def drop(self, prepared: Prepared) -> None:
+        """It is not made after all."""
+        for watch, look in prepared.looks.items():
+            look.cancel()
+            watch.close()
+
+    async def carry_out(self, prepared: Prepared) -> None:
+        for name in prepared.changes.removed:
             await self._remove(name)
-        for settings in changes.changed:
+        for settings in prepared.changes.changed:
             watch = self._named(settings.flow.name)
             if only_limits(watch.settings, settings):
                 watch.adopt(settings)
@@ -204,23 +237,32 @@ class FlowSet:
             watch.change(settings)
             await self.tasks.end(watch.name, "jobs")
             self.tasks.begin(watch.name, "jobs", self._jobs(watch))
-        by_name = {plan.name: plan for plan in plans}
-        for watch in new:
-            self._events.carry(watch.name, watch.settings.target)
-            self.watches.append(watch)
-            await self._open(watch, by_name.get(watch.name))
-            self._keep(watch)
+        begun = [self._add(watch, look) for watch, look in prepared.looks.items()]
+        if under_way := [first for first in begun if first is not None]:
+            await asyncio.wait(under_way, timeout=_PATIENCE_SECONDS)
 
-    async def _plan_changed(self, new: Sequence[FlowWatch], changes: Changes) -> list[FlowPlan]:
-        """The plans of new flows, after a look whether any two of all would write one topic."""
+    def _add(self, watch: FlowWatch, look: asyncio.Task[FlowPlan]) -> asyncio.Task[None] | None:
+        """It is opened with what was seen of it; where that was trouble, its watch looks again."""
+        self._events.carry(watch.name, watch.settings.target)
+        self.watches.append(watch)
+        watch.tell_trouble()
+        has_failed = look.done() and look.exception() is not None
+        first = None if has_failed else asyncio.create_task(watch.open_once_seen(look))
+        self._keep(watch, first)
+        return first
+
+    async def _others(self, changes: Changes) -> list[FlowPlan]:
+        """The plans of the flows that stay, as they are to be."""
         running = {watch.name: watch.settings for watch in self.watches}
         planned = [settings for settings in changes.changed if not only_limits(running[settings.flow.name], settings)]
         touched = {*changes.removed, *(settings.flow.name for settings in planned)}
         others = [plan for watch in self.watches if watch.name not in touched and (plan := watch.plan_now())]
-        for settings in planned:
-            with contextlib.suppress(*_OUT_OF_REACH):
-                others.append(await asyncio.to_thread(_discover, settings, self._manner.engine))
-        return await self._plan(new, others)
+        with contextlib.suppress(*_OUT_OF_REACH):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                for settings in planned:
+                    with contextlib.suppress(*_OUT_OF_REACH):
+                        others.append(await asyncio.to_thread(_discover, settings, self._manner.engine))
+        return others
 
     async def _remove(self, name: str) -> None:
         """Its lanes drain; then the next run of it need not wait."""
@@ -250,6 +292,24 @@ class FlowSet:
 
     def _named(self, name: str) -> FlowWatch:
         return next(watch for watch in self.watches if watch.name == name)
+
+
+def _seen(watch: FlowWatch, look: asyncio.Task[FlowPlan]) -> FlowPlan | BaseException:
+    if not look.done():
+        return ClusterUnreachable(
+            f"flow {watch.name}: its clusters have not answered yet; it begins as soon as they do"
+        )
+    return look.exception() or look.result()
+
+
+def _put_off(found: Mapping[FlowWatch, FlowPlan | BaseException]) -> list[FlowPlan]:
+    """What cannot begin now is in trouble, and tried again by its watch."""
+    for watch, result in found.items():
+        if isinstance(result, HeliographError | TimeoutError):
+            watch.expect(result)
+        elif isinstance(result, BaseException):
+            raise result
+    return [result for result in found.values() if isinstance(result, FlowPlan)]
 
 
 def _discover(settings: FlowSettings, engine: EngineSettings) -> FlowPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
@@ -16,7 +16,7 @@ from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
-from heliograph.errors import ConfigError, HeliographError, SetupError
+from heliograph.errors import HeliographError, SetupError
 from heliograph.kafka.grants import TOPIC_REFUSED
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
@@ -176,9 +176,21 @@ class FlowWatch:
             self._tell(Event(self._clock.now_ms(), self.name, action.topic, EventKind.PARKED, reason, what_to_do))
         self._left_out = left_out
 
-    async def watch(self) -> None:
-        """Look again for ever. Trouble with a cluster is kept, shown and tried again with growing pauses."""
+    async def open_once_seen(self, look: Awaitable[FlowPlan]) -> None:
+        """With the plan of a look that may still be under way."""
+        await self.open(await look)
+
+    async def _look_again(self) -> None:
+        await self.open(await self.discover())
+
+    async def watch(self, first: Awaitable[None] | None = None) -> None:
+        """Look again for ever. Trouble with a cluster is kept, shown and tried again with growing pauses.
+
+        `first` is the first look, where it is under way already.
+        """
         backoff = 1.0
+        if first is not None:
+            await self._tried(first)
         while True:
             if self.opened is None:
                 pause = backoff
@@ -190,11 +202,16 @@ class FlowWatch:
             else:
                 pause = _LONG_SECONDS
             await self._until_look(pause)
-            try:
-                await self.open(await self.discover())
+            if await self._tried(self._look_again()):
                 backoff = 1.0
-            except (ConfigError, SetupError, HeliographError, TimeoutError) as error:
-                self._settle(str(error) or "a cluster did not answer in time")
+
+    async def _tried(self, look: Awaitable[None]) -> bool:
+        try:
+            await look
+        except (HeliographError, TimeoutError) as error:
+            self._settle(str(error) or "a cluster did not answer in time")
+            return False
+        return True
 
     def look_now(self) -> None:
         """Somebody asks for it."""
@@ -235,7 +252,8 @@ class FlowWatch:
 
     def expect(self, error: Exception) -> None:
         """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""
-        self.trouble, self.trouble_since_ms = str(error), self._clock.now_ms()
+        self.trouble = str(error) or "a cluster did not answer in time"
+        self.trouble_since_ms = self._clock.now_ms()
 
     def tell_trouble(self) -> None:
         if self.trouble:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.control.clock import Clock
 from heliograph.control.events import EventLog
 from heliograph.control.flow_set import FlowSet
-from heliograph.control.steering import Steering
+from heliograph.control.steering import Steering, Step
 from heliograph.errors import HeliographError
 from heliograph.model.events import Event, EventKind
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
-_RECALL_SECONDS = 5.0
+_RETRY_SECONDS = 5.0
 
 
 class FileWatch:
@@ -83,39 +83,66 @@ class Reloader:
         """The flows of this run, as the command line has them."""
         self.adopted: list[Callable[[tuple[FlowSettings, ...]], None]] = []
         """Who must know of other settings."""
-        steering.apply = self.apply
+        steering.prepare = self.prepare
 
     async def keep(self) -> None:
         """For ever."""
-        recalled = self._clock.monotonic()
+        tried = self._clock.monotonic()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            now = self._clock.monotonic()
             due = self._file.is_due()
-            if not self._steering.is_known and now - recalled >= _RECALL_SECONDS:
-                recalled = now
-                with contextlib.suppress(HeliographError, TimeoutError):  # as long as the cluster is out of reach
-                    await self._steering.recall()
-                    self._steering.on_holds()
-                    due = True
+            if self._clock.monotonic() - tried >= _RETRY_SECONDS:
+                tried = self._clock.monotonic()
+                due = await self._tried_again() or due
             if due:
                 try:
-                    await self.apply(await self._steering.settings())
+                    async with self._steering.lock:
+                        await self._reload()
                 except (HeliographError, TimeoutError) as error:
                     self._tell_refused(str(error) or "a cluster did not answer in time")
 
-    async def apply(self, settings: Settings) -> None:
-        """HeliographError or TimeoutError where flows do not fit together or cannot be; then all stays as it was."""
+    async def _reload(self) -> None:
+        """Connectors were taken once: what keeps one of them from beginning now must not refuse the file."""
+        step = await self.prepare(await self._steering.settings(), self._steering.by_rest)
+        await step.take()
+
+    async def _tried_again(self) -> bool:
+        """What waits for a cluster, or for what a connector refers to; whether other settings may count now."""
+        steering = self._steering
+        with contextlib.suppress(HeliographError, TimeoutError):  # as long as it is out of reach, or cannot be right
+            if not steering.is_known:
+                await steering.recall()
+                steering.on_holds()
+                return True
+            await steering.take_back()
+            if steering.unfit:
+                before = dict(steering.unfit)
+                return dict((await steering.settings()).unfit) != before
+        return False
+
+    async def prepare(self, settings: Settings, patient: Collection[str] = ()) -> Step:
+        """HeliographError or TimeoutError where flows do not fit together or cannot be; then all stays as it was.
+
+        `patient` are flows that begin in trouble instead, and are tried again.
+        """
         wanted = self.mine(settings)
         found = changes(self.read, wanted, self._live)
-        await self._flows.change(found)
+        prepared = await self._flows.prepare(found, patient)
+
+        async def take() -> None:
+            await self._flows.carry_out(prepared)
+            self._adopt(wanted, found.said)
+
+        return Step(take, lambda: self._flows.drop(prepared))
+
+    def _adopt(self, wanted: Settings, said: Sequence[str]) -> None:
         flows = tuple(watch.settings for watch in self._flows.watches)
         # What waits for the next start is said once, so it counts as read; only flows are compared with what they run on.
         self.read = replace(wanted, flows=flows)
         self._file.interval_s = wanted.engine.reload_interval_s
         for adopt in self.adopted:
             adopt(flows)
-        for sentence in found.said or ("nothing changed",):
+        for sentence in said or ("nothing changed",):
             _log.info("the file was read again: %s", sentence)
 
     def _tell_refused(self, reason: str) -> None:

@@ -175,7 +175,8 @@ class Replicator:
 
     async def plan(self) -> list[FlowPlan]:
         """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
-        return await self._flows.plan()
+        # Connectors were taken once: what keeps one of them from beginning now must not keep the run from starting.
+        return await self._flows.plan(self.steering.by_rest)
 
     # -- running ----------------------------------------------------------------------------------------------------
 

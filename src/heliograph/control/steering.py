@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,17 @@ class Change:
     settings: bool = False
 
 
+@dataclass(frozen=True)
+class Step:
+    """Other settings that nothing refuses: taken, or dropped."""
+
+    take: Callable[[], Awaitable[None]]
+    drop: Callable[[], None]
+
+
+Prepare = Callable[[Settings, Collection[str]], Awaitable[Step]]
+
+
 def _held(hold: Hold, lanes: int) -> Change:
     return Change(
         f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()}, {**hold.as_fields(), "lanes": lanes}
@@ -54,14 +65,17 @@ def _held(hold: Hold, lanes: int) -> Change:
 
 
 class Steering:
-    """What somebody wants beside the file. `apply` makes a run go by other settings, `on_holds` by other holds."""
+    """What somebody wants beside the file. `prepare` makes a run ready to go by other settings, `on_holds` by other holds."""
 
     def __init__(self, path: str, state: StateTopic | None) -> None:
         self._path = path
         self._state = state
         self._clock = Clock()
-        self._lock = asyncio.Lock()
+        self.lock = asyncio.Lock()
+        """Whoever changes something has it; what comes from the file, and not from a person, waits for it."""
         self._doing = ""
+        self._doubtful: dict[str, Row | None] = {}
+        """What rows were before writes that failed and may have arrived all the same."""
         self.amended = Amendments()
         self.unfit: Mapping[str, str] = {}
         """Connectors that do not fit the file as it is, with the reason."""
@@ -69,7 +83,7 @@ class Steering:
         """Whether the topic that keeps changes was read."""
         self.watches: Sequence[FlowWatch] = ()
         self.warm: Warm | None = None
-        self.apply: Callable[[Settings], Awaitable[None]] = _nothing
+        self.prepare: Prepare = _nothing
         self.on_holds: Callable[[], None] = lambda: None
 
     # -- what is kept -----------------------------------------------------------------------------------------------
@@ -85,6 +99,11 @@ class Steering:
         found = await asyncio.to_thread(load_amended, self._path, self.amended)
         self.unfit = found.unfit
         return found
+
+    @property
+    def by_rest(self) -> frozenset[str]:
+        """The flows that connectors made."""
+        return frozenset(one.flow.name for one in self.amended.connectors)
 
     @property
     def cluster_id(self) -> str:
@@ -161,7 +180,7 @@ class Steering:
     # -- how a change is made ---------------------------------------------------------------------------------------
 
     async def make(self, change: Change, dry_run: bool = False) -> Mapping[str, Any]:
-        """Checked, written down, then done; what cannot be done is taken back. A dry run ends after the check."""
+        """Checked, made ready, written down, then done. What is refused was never begun; a dry run ends after the check."""
         async with self.alone(change.what):
             wanted = await self._loaded(change.rows) if change.settings else None
             if not dry_run:
@@ -171,35 +190,43 @@ class Steering:
     @contextlib.asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
         """While nobody else changes anything; Refused if somebody does."""
-        if self._lock.locked():
+        if self._doing:
             raise Refused(409, f"another change is being made ({self._doing}): try again")
-        async with self._lock:
-            self._doing = what
-            yield
+        self._doing = what
+        try:
+            async with self.lock:
+                yield
+        finally:
+            self._doing = ""
 
     async def restart(self, flow: str) -> None:
-        """It ends, drained, and begins anew, as at a start; the others notice nothing."""
+        """It ends, drained, and begins anew, as at a start; the others notice nothing.
+
+        What keeps it from beginning is its trouble from then on, and it is tried again: it ran before, so it is wanted.
+        """
         async with self.alone(f"restart of {flow}"):
             wanted = await self._loaded({})
             others = tuple(one for one in wanted.flows if one.flow.name != flow)
-            try:
-                await self.apply(replace(wanted, flows=others))
-                await self.apply(wanted)
-            except (HeliographError, TimeoutError) as error:
-                raise Refused(409, str(error) or "a cluster did not answer in time") from error
+            for settings in (replace(wanted, flows=others), wanted):
+                await (await self._ready(settings, {flow})).take()
+
+    async def _ready(self, wanted: Settings, patient: Collection[str]) -> Step:
+        try:
+            return await self.prepare(wanted, patient)
+        except (HeliographError, TimeoutError) as error:
+            raise Refused(409, str(error) or "a cluster did not answer in time") from error
 
     async def _do(self, change: Change, wanted: Settings | None) -> None:
-        before = {key: self.amended.rows.get(key) for key in change.rows}
-        await self._write(change.rows)
-        if wanted is None:
-            self.on_holds()
-            return
+        step = await self._ready(wanted, self.by_rest) if wanted is not None else None
         try:
-            await self.apply(wanted)
-        except (HeliographError, TimeoutError) as error:
-            await self._write(before)
-            raise Refused(409, str(error) or "a cluster did not answer in time") from error
-        self.unfit = wanted.unfit
+            await self._write(change.rows)
+        except BaseException:
+            if step is not None:
+                step.drop()
+            raise
+        if step is not None and wanted is not None:
+            await step.take()
+            self.unfit = wanted.unfit
         self.on_holds()
 
     async def _topic(self, change: TopicChange) -> Change:
@@ -238,11 +265,20 @@ class Steering:
             if self._state is None or not self.is_known:
                 raise Refused(503, "the cluster that keeps changes (state.cluster) was not reached yet: try again")
             try:
-                await self._state.write(rows, self._clock.now_ms())
+                await self._state.write({**self._doubtful, **rows}, self._clock.now_ms())
             except (HeliographError, TimeoutError) as error:
+                self._doubtful |= {key: self.amended.rows.get(key) for key in rows}
                 alias = self._state.cluster.alias
                 raise Refused(503, f"cluster {alias} does not keep the change: {str(error) or 'no answer'}") from error
+            self._doubtful = {}
             self.amended = amendments(self._with(rows))
+
+    async def take_back(self) -> None:
+        """What was refused because it could not be written, and may be written all the same; once the cluster answers."""
+        async with self.lock:
+            if self._doubtful and self._state is not None:
+                await self._state.write(self._doubtful, self._clock.now_ms())
+                self._doubtful = {}
 
     def _watch(self, flow: str) -> FlowWatch:
         watch = next((one for one in self.watches if one.name == flow), None)
@@ -275,8 +311,13 @@ def _takes(flow: FlowSettings, topic: str) -> bool:
     return should_replicate(topic, flow.topic_names, flow.naming, flow.flow.target, heartbeats).replicate
 
 
-async def _nothing(_: Settings) -> None:
+async def _nothing(_: Settings, __: Collection[str] = ()) -> Step:
     """A run that was not begun has nothing to change."""
+
+    async def take() -> None:
+        """As above."""
+
+    return Step(take, lambda: None)
 
 
 def with_state(settings: Settings) -> StateTopic | None:

@@ -15,7 +15,7 @@ def router(scene: Scene) -> APIRouter:
 
     async def hold(verb: str, flow: str, subject: Subject, request: Request) -> Row:
         known(scene, flow)
-        return await scene.ask(verb, flow=flow, **subject.model_dump(), who=who(request))
+        return await scene.tell(verb, flow=flow, **subject.model_dump(), who=who(request))
 
     @api.post("/flows/{flow}/pause", summary="Stop a flow, a topic or a partition at once")
     async def pause(flow: str, subject: Subject, request: Request) -> Row:
@@ -32,21 +32,21 @@ def router(scene: Scene) -> APIRouter:
     @api.put("/flows/{flow}/throttle", summary="Bytes per second of a flow or a topic")
     async def throttle(flow: str, limit: Throttle, request: Request) -> Row:
         known(scene, flow)
-        return await scene.ask("throttle", flow=flow, **limit.model_dump(), who=who(request))
+        return await scene.tell("throttle", flow=flow, **limit.model_dump(), who=who(request))
 
     @api.post("/flows/{flow}/topics", summary="Add a topic to a running flow", status_code=201)
     async def add(flow: str, new: NewTopic, request: Request) -> Row:
         known(scene, flow)
-        return await scene.ask("add-topic", flow=flow, **new.model_dump(), who=who(request))
+        return await scene.tell("add-topic", flow=flow, **new.model_dump(), who=who(request))
 
     @api.delete("/flows/{flow}/topics/{topic}", summary="Take a topic out; what was copied stays")
     async def remove(flow: str, topic: str, request: Request, reason: str = "", dry_run: bool = False) -> Row:
         known(scene, flow)
         asked = {"flow": flow, "topic": topic, "reason": reason, "dry_run": dry_run}
-        return await scene.ask("remove-topic", **asked, who=who(request))
+        return await scene.tell("remove-topic", **asked, who=who(request))
 
     @api.post("/reload", summary="Read the file again")
     async def reload(dry_run: bool = False) -> Row:
-        return await scene.ask("reload", dry_run=dry_run)
+        return await scene.tell("reload", dry_run=dry_run)
 
     return api

@@ -13,6 +13,7 @@ from heliograph.rest.connect_bodies import new_connector, offsets_of, patch_of, 
 from heliograph.rest.connect_views import PART, connectors, info, restarting, status, task_configs, topics
 from heliograph.rest.guard import who
 from heliograph.rest.scene import Row, Scene
+from heliograph.rest.verbs import complete
 
 _STATES = {"pause": ("PAUSED", 202), "resume": ("RUNNING", 202), "stop": ("STOPPED", 204)}
 
@@ -51,6 +52,7 @@ def router(scene: Scene) -> APIRouter:
                 include_in_schema=not slash,
                 response_model=None,
             )
+    complete(api)
     return api
 
 
@@ -113,7 +115,7 @@ class _Told:
         self._scene = scene
 
     async def _ask(self, what: str, **args: Any) -> Row:
-        answer = await self._scene.ask(what, **args)
+        answer = await self._scene.tell(what, **args)
         if PART in answer:  # whoever asks next must see it, also before the run shows itself again
             self._scene.parts[PART] = answer[PART]
         return answer

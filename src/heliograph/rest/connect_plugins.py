@@ -16,6 +16,7 @@ from heliograph.errors import Refused
 from heliograph.rest.connect_bodies import read_object, texts
 from heliograph.rest.connect_views import PART
 from heliograph.rest.scene import Scene
+from heliograph.rest.verbs import complete
 
 
 class _NotForBrowsers(APIRoute):
@@ -56,6 +57,8 @@ def router(scene: Scene) -> APIRouter:
             raise Refused(400, f"Included connector type {asked} does not match request type {java_class}")
         return JSONResponse(validation(kind, config, bool(scene.part(PART).get("unknown_is_fault"))))
 
+    complete(api)
+    complete(root)
     api.include_router(root)
     return api
 

@@ -6,6 +6,7 @@ A task carries as many lanes as its share of `tasks.max` is; it is FAILED where 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,11 @@ PART = "connectors"
 _TYPE = "source"
 _RUNNING, _PAUSED, _STOPPED, _FAILED, _UNASSIGNED = "RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED"
 _WAITING = ("waiting", "attaching")
+_JOBS: dict[str, tuple[str, ...]] = {
+    ConnectorKind.CHECKPOINT: ("checkpoints", "group offsets"),
+    ConnectorKind.HEARTBEAT: ("heartbeats on ",),
+}
+"""The names, or how they begin, of the jobs that do a connector's work."""
 
 
 def connectors(scene: Scene) -> dict[str, Row]:
@@ -77,10 +83,12 @@ def task_configs(scene: Scene, name: str) -> list[Row]:
     ]
 
 
-def _assigned(kind: ConnectorKind, number: int, lanes: Sequence[Row]) -> dict[str, str]:
-    if kind is not ConnectorKind.SOURCE:
+def _assigned(kind: ConnectorKind, number: int, share: Sequence[Row]) -> dict[str, str]:
+    if kind is ConnectorKind.HEARTBEAT:
         return {}
-    named = ",".join(f"{lane['topic']}-{lane['partition']}" for lane in lanes)
+    if kind is ConnectorKind.CHECKPOINT:
+        return {"task.index": str(number), "task.assigned.groups": ",".join(group["group"] for group in share)}
+    named = ",".join(f"{lane['topic']}-{lane['partition']}" for lane in share)
     return {"task.index": str(number), "task.assigned.partitions": named}
 
 
@@ -115,15 +123,28 @@ def _state(scene: Scene, row: Row) -> Row:
 
 
 def _shares(scene: Scene, row: Row) -> list[list[Row]]:
-    """The lanes of each task, dealt out in turn as MirrorMaker 2 does; a task of another kind has none."""
+    """What each task carries: lanes dealt out in turn, groups in runs, as MirrorMaker 2 does; heartbeats are one task's."""
     flow = scene.flows.get(row["flow"])
     if row["state"] == _STOPPED or row["trace"] or flow is None or not flow["opened"]:
         return []
-    if row["kind"] != ConnectorKind.SOURCE:
+    if row["kind"] == ConnectorKind.HEARTBEAT:
         return [[]]
+    if row["kind"] == ConnectorKind.CHECKPOINT:
+        return _shared_groups(scene, row)
     lanes = sorted(scene.lanes_of(row["flow"]), key=lambda lane: (lane["topic"], lane["partition"]))
     tasks = min(_tasks_max(row["config"]), len(lanes))
     return [lanes[number::tasks] for number in range(tasks)]
+
+
+def _shared_groups(scene: Scene, row: Row) -> list[list[Row]]:
+    """No group, no task. While it is paused nobody looks for groups: then one task stands for all."""
+    if row["state"] == _PAUSED:
+        return [[]]
+    names = sorted({found["group"] for found in scene.part("groups").get(row["flow"], ())})
+    tasks = min(_tasks_max(row["config"]), len(names))
+    each, more = divmod(len(names), tasks) if tasks else (0, 0)
+    cuts = [each * number + min(number, more) for number in range(tasks + 1)]
+    return [[{"group": name} for name in names[begin:end]] for begin, end in pairwise(cuts)]
 
 
 def _tasks_max(config: Row) -> int:
@@ -131,12 +152,21 @@ def _tasks_max(config: Row) -> int:
     return max(1, int(given)) if given.isdecimal() else 1
 
 
-def _task(scene: Scene, row: Row, number: int, lanes: Sequence[Row]) -> Row:
+def _task(scene: Scene, row: Row, number: int, share: Sequence[Row]) -> Row:
     found: Row = {"id": number, "state": row["state"], "worker_id": worker_id(scene), "version": _version(scene)}
     if row["kind"] == ConnectorKind.SOURCE:
-        found["state"] = _state_of(row["state"], lanes)
-    trace = _trace(lanes)
+        found["state"] = _state_of(row["state"], share)
+        trace = _trace(share)
+    else:
+        trace = _trouble_of_jobs(scene.flows[row["flow"]], row["kind"])
+        found["state"] = _FAILED if trace else row["state"]
     return {**found, "trace": trace} if trace else found
+
+
+def _trouble_of_jobs(flow: Row, kind: str) -> str:
+    """Of a connector that copies nothing: its jobs try again by themselves, and say meanwhile what keeps them from it."""
+    mine = [job for job in flow["jobs"] if job["name"].startswith(_JOBS[kind])]
+    return "\n".join(f"{job['name']}: {job['trouble']}" for job in mine if job["trouble"])
 
 
 def _state_of(wanted: str, lanes: Iterable[Row]) -> str:

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from heliograph.rest.scene import Scene
+from heliograph.rest.verbs import complete
 
 _SILENT_SECONDS = 10.0
 
@@ -24,4 +25,5 @@ def router(scene: Scene) -> APIRouter:
             {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
         )
 
+    complete(api)
     return api

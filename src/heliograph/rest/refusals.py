@@ -16,7 +16,7 @@ from heliograph.errors import Refused
 from heliograph.rest.lanes_page import BadQuery
 
 _BURROW = ("/v3/", "/burrow/")
-_CONNECT = ("/connectors", "/connector-plugins")
+_CONNECT = ("/connectors", "/connector-plugins", "/health")
 
 
 def _is_connects(path: str) -> bool:

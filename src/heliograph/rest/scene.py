@@ -20,6 +20,8 @@ from heliograph.spark.line import Line
 
 _EVENTS_KEPT = 1000
 _ASK_SECONDS = 20.0
+_TELL_SECONDS = 90.0
+"""Longer than a change can take: all that it waits for has its own end (control/flow_set.py, control/state_topic.py)."""
 _BUSY = 503
 
 Row = dict[str, Any]
@@ -138,6 +140,13 @@ class Scene:
 
     async def ask(self, what: str, **args: Any) -> Row:
         """What the driver answers; Refused with its reason."""
+        return await self._answer(what, args, _ASK_SECONDS, "")
+
+    async def tell(self, what: str, **args: Any) -> Row:
+        """As `ask`, of a change: the answer is waited for, because only it says whether the change was made."""
+        return await self._answer(what, args, _TELL_SECONDS, ": look whether the change was made")
+
+    async def _answer(self, what: str, args: Row, seconds: float, advice: str) -> Row:
         if self._line is None:
             raise Refused(_BUSY, "the run does not answer")
         self._number += 1
@@ -146,10 +155,10 @@ class Scene:
         self._waiting[number] = waiting
         self._line.send({"kind": "ask", "id": number, "what": what, "args": args})
         try:
-            async with asyncio.timeout(_ASK_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await waiting
         except TimeoutError as error:
-            raise Refused(504, f"the run did not answer within {_ASK_SECONDS:g} s") from error
+            raise Refused(504, f"the run did not answer within {seconds:g} s{advice}") from error
         finally:
             self._waiting.pop(number, None)
 

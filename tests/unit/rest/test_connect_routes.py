@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,17 +20,23 @@ from tests.support.rest import Rest
 from tests.unit.rest.test_connect_views import scene as shown
 
 
-@pytest.fixture(scope="module")
-def rest() -> Iterator[Rest]:
-    """Nothing changes a scene that has no run behind it: what must be asked of one is refused with 503."""
+@contextmanager
+def serving(scene: Scene) -> Iterator[Rest]:
     door = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(build(made(), ServerSettings()), log_config=None, lifespan="off")
+    config = uvicorn.Config(build(scene, ServerSettings()), log_config=None, lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[door])), daemon=True)
     thread.start()
     yield Rest(f"http://127.0.0.1:{door.getsockname()[1]}")
     server.should_exit = True
     thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def rest() -> Iterator[Rest]:
+    """Nothing changes a scene that has no run behind it: what must be asked of one is refused with 503."""
+    with serving(made()) as found:
+        yield found
 
 
 def made() -> Scene:

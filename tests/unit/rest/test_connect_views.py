@@ -93,6 +93,35 @@ def test_other_kinds_have_one_task_and_their_own_topics() -> None:
     assert topics(made, "nope") == []
 
 
+def with_groups(made: Scene, *names: str) -> Scene:
+    made.parts["groups"] = {"A->B": [{"group": name, "partition": number} for name in names for number in range(2)]}
+    return made
+
+
+def test_groups_are_dealt_out_in_runs_to_the_tasks_of_a_checkpoint_connector() -> None:
+    made = with_groups(scene(kind="MirrorCheckpointConnector"), "c", "a", "b")
+    assert states(made) == ["RUNNING", "RUNNING", "RUNNING"]
+    found = [task["config"] for task in task_configs(made, "x")]
+    assert [(task["task.index"], task["task.assigned.groups"]) for task in found] == [("0", "a,b"), ("1", "c")]
+    assert found[0]["task.class"] == "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
+    assert states(scene(kind="MirrorCheckpointConnector")) == ["RUNNING"], "no group, no task"
+    assert states(scene(kind="MirrorCheckpointConnector", state="PAUSED")) == ["PAUSED", "PAUSED"]
+
+
+def test_a_job_in_trouble_is_a_failed_task() -> None:
+    jobs = [
+        {"name": "heartbeats on B", "trouble": "not allowed"},
+        {"name": "checkpoints", "trouble": ""},
+        {"name": "group offsets", "trouble": "B is out of reach"},
+    ]
+    beats = scene(kind="MirrorHeartbeatConnector", flow={"jobs": jobs})
+    assert status(beats, "x")["tasks"][0]["trace"] == "heartbeats on B: not allowed"
+    assert states(beats) == ["RUNNING", "FAILED"]
+    points = with_groups(scene(kind="MirrorCheckpointConnector", flow={"jobs": jobs}), "a")
+    assert status(points, "x")["tasks"][0]["trace"] == "group offsets: B is out of reach"
+    assert states(scene(flow={"jobs": jobs})) == ["RUNNING", "RUNNING", "RUNNING"], "a source connector copies"
+
+
 def test_a_restart_names_what_begins_anew() -> None:
     made = scene(lanes=[lane(0, 0), lane(1, 0, state="parked", reason="why")])
     shown = status(made, "x")
