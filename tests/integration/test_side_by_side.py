@@ -4,55 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from heliograph.config.load import load, load_file
 from heliograph.control.planner import FlowPlanner
-from heliograph.kafka.client import ClusterClient
 from heliograph.operations.side_by_side import FlowCompared, compare_flows
 from heliograph.replication.side_by_side import About
-from tests.integration.protocol.harness import Mirror, carry, with_client
+from tests.integration.protocol.harness import Mirror, carry
 from tests.support.acls import add, remove
 from tests.support.clusters import TwoClusters
 from tests.support.commands import Said, command
 from tests.support.groups import commit
 from tests.support.mirror import flow_file
+from tests.support.quotas import quotas, set_quota
 from tests.support.topics import add_partitions, create_topic, delete_topic, ends, set_configs
 from tests.support.writers import samples, write, write_transactions
 
 RATE = "producer_byte_rate"
-
-
-def set_quota(bootstrap: str, user: str, rate: float | None) -> None:
-    """None takes it away."""
-    entry = AlterClientQuotasRequest.EntryData
-    wish = entry(
-        entity=[entry.EntityData(entity_type="user", entity_name=user)],
-        ops=[entry.OpData(key=RATE, value=rate or 0.0, remove=rate is None)],
-    )
-
-    async def alter(client: ClusterClient) -> list[int]:
-        request = AlterClientQuotasRequest(entries=[wish], validate_only=False)
-        answer = await client.ask_controller(request, AlterClientQuotasResponse, 1)
-        return [result.error_code for result in answer.entries]
-
-    assert with_client(bootstrap, alter) == [0]
-
-
-@contextmanager
-def quotas(here: str, there: str, user: str) -> Iterator[None]:
-    """The same for a user on both clusters, taken away afterwards: quotas are compared cluster by cluster."""
-    for bootstrap in (here, there):
-        set_quota(bootstrap, user, 1_000_000.0)
-    try:
-        yield
-    finally:
-        for bootstrap in (here, there):
-            set_quota(bootstrap, user, None)
 
 
 def test_compare_is_silent_where_both_agree_and_names_every_difference(
@@ -69,7 +37,7 @@ def test_compare_is_silent_where_both_agree_and_names_every_difference(
     def compared(*options: str) -> Said:
         return command("compare", str(file), "--flow", flow, *options)
 
-    with quotas(here, there, unique):
+    with quotas((here, there), unique, RATE, 1_000_000.0):
         settings = load_file(str(file))
         planner = FlowPlanner(settings.flows[0], settings.engine)
         planner.apply(planner.discover())
@@ -82,7 +50,7 @@ def test_compare_is_silent_where_both_agree_and_names_every_difference(
         add_partitions(here, kept, 3)
         set_configs(there, remote, {"retention.ms": "8000000", "flush.messages": "9"})
         remove(there, ("topic", remote, "LITERAL", "User:bob", "READ", "ALLOW"))
-        set_quota(there, unique, 5.0)
+        set_quota(there, unique, RATE, 5.0)
         delete_topic(here, gone)
         said = compared("--json")
     assert said.code == 1

@@ -58,6 +58,11 @@ def _kept(row: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
     kept = {name: last[name] for name in _PLACES if row.get(name, -1) < 0 <= last.get(name, -1)}
     if "source_end" in kept:
         kept["waiting_since_ms"] = last.get("waiting_since_ms", 0)
+    elif row.get("position") == last.get("position") and 0 < last.get("waiting_since_ms", 0) < row.get(
+        "waiting_since_ms", 0
+    ):
+        # The same record still waits first: a task that cannot send it knows only since when it carries the lane itself.
+        kept["waiting_since_ms"] = last["waiting_since_ms"]
     return kept
 
 

@@ -109,9 +109,17 @@ class CanaryJob:
                 await asyncio.to_thread(self._make, action)
                 self._look_again()
             else:
-                now_ms = self._clock.now_ms()
-                await self._writer.append({0: [self._canary.send(now_ms)]}, now_ms)
+                await self._send()
         return ()
+
+    async def _send(self) -> None:
+        now_ms = self._clock.now_ms()
+        key, value = self._canary.send(now_ms)
+        try:
+            await self._writer.append({0: [(key, value)]}, now_ms)
+        except (HeliographError, TimeoutError):
+            self._canary.give_up(key)  # the job's own trouble, which says so: the flow cannot bring what is not there
+            raise
 
     def _make(self, action: MakeTopic) -> None:
         with ClusterAdmin(self._settings.source_admin) as admin:

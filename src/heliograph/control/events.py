@@ -38,7 +38,9 @@ class EventQueue:
         self._waiting: deque[Event] = deque()
         self._limit = limit
         self.dropped = 0
-        """How many did not fit; told with the next ones that are written."""
+        """How many did not fit and are not told of yet: they are with the next ones that are written."""
+        self.lost = 0
+        """How many did not fit, ever."""
         self._first_dropped = ""
 
     def __len__(self) -> int:
@@ -51,6 +53,7 @@ class EventQueue:
             self._first_dropped = self._first_dropped or self._waiting[0].flow
             self._waiting.popleft()
             self.dropped += 1
+            self.lost += 1
 
     def next_batch(self, now_ms: int) -> list[Event]:
         """What to write now; it stays in the queue until `written`."""
@@ -96,8 +99,8 @@ class EventLog:
 
     @property
     def dropped(self) -> int:
-        """Events that are in no topic and will not be."""
-        return sum(queue.dropped for queue in self._queues.values())
+        """Events that are in no topic and will not be, since the run began."""
+        return sum(queue.lost for queue in self._queues.values())
 
     def tell(self, event: Event) -> None:
         """Log and queue an event, unless the same was told within the hour: a lane that is tried again meets the same."""

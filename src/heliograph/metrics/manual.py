@@ -27,7 +27,8 @@ A dashboard for Grafana is in `deploy/grafana/heliograph.json`, alert rules are 
   units; `topic` is the remote topic there. Dashboards for MirrorMaker 2 work as they are. All others are in base units.
 - Series of single lanes are told as `metrics.lanes` says: of `all`, of the `top:20` of each flow (the default: lanes that do not
   follow first, then by lag, then by traffic), of `none`. They are marked with * below.
-- What a run counts begins at 0 with it; counters do not go back while it lives.
+- What a run counts begins at 0 with it; counters do not go back while it lives. Those of a flow's jobs and of its canary begin anew
+  when other settings of the flow than its limits are changed.
 - *The last 15 s* is a window that moves with every second.
 """
 

@@ -73,7 +73,12 @@ _RUN = (
         ("heliograph_epochs_total", COUNTER, "", "Epochs that ended."),
         ("heliograph_epoch_seconds_total", COUNTER, "seconds", "How long they lasted, in sum."),
         ("heliograph_epoch_duration_seconds", GAUGE, "seconds", "How long the last one lasted."),
-        ("heliograph_events_dropped_total", COUNTER, "", "Events that the target did not take for too long."),
+        (
+            "heliograph_events_dropped_total",
+            COUNTER,
+            "",
+            "Events that no topic has: the target did not take them for too long.",
+        ),
     ),
     *_of(
         ("flow", "kind"),
@@ -264,13 +269,16 @@ _SLOTS = (
             "heliograph_slot_io_ratio",
             GAUGE,
             "ratio",
-            "Share of the last 15 s in which it moved bytes through sockets (`io-ratio`).",
+            (
+                "CPU time of the slot's process in the operating system, as a share of the last 15 s. Stands in for Kafka's "
+                "`io-ratio`: reads and writes of sockets are not timed one by one, and other system calls are in it too."
+            ),
         ),
         (
             "heliograph_slot_io_wait_ratio",
             GAUGE,
             "ratio",
-            "Share of the last 15 s in which it waited for sockets (`io-wait-ratio`).",
+            "Share of the last 15 s in which its event loop slept: for a socket, or for a limit's next bytes (`io-wait-ratio`).",
         ),
         ("heliograph_slot_memory_peak_bytes", GAUGE, "bytes", "The most that batches took in its memory, this epoch."),
     ),

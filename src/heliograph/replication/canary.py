@@ -78,15 +78,21 @@ class Canary:
         self._now_s = now_s
         self._sent: dict[bytes, float] = {}
         self._latencies: deque[float] = deque(maxlen=_KEPT)
-        self.sent = self.arrived = 0
+        self.sent = self.arrived = self._number = 0
 
     def send(self, now_ms: int) -> tuple[bytes, bytes]:
         """The next event, as key and value."""
         self.sent += 1
-        key = f"{self._sender}/{self.sent}".encode()
+        self._number += 1
+        key = f"{self._sender}/{self._number}".encode()
         if len(self._sent) < _AWAITED:  # while none arrives the oldest says for how long
             self._sent[key] = self._now_s()
         return key, json.dumps({"version": 1, "sent_ms": now_ms}, separators=(",", ":")).encode()
+
+    def give_up(self, key: bytes) -> None:
+        """An event could not be written: it is not awaited, and if it is there after all, it is nobody's."""
+        self.sent -= 1
+        self._sent.pop(key, None)
 
     def see(self, key: bytes | None) -> float | None:
         """An event was read from the target: its latency in ms; None for another's, or one that was seen before."""

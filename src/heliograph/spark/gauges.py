@@ -57,5 +57,5 @@ class SlotGauges:
 
 
 def _system_seconds() -> float:
-    """CPU time of this process in the system: of a mirror nearly all of it is moving bytes through sockets."""
+    """CPU time of this process in the system: sockets above all, and whatever else it asks the system for."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_stime

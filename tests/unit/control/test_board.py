@@ -165,6 +165,10 @@ def test_what_a_new_task_does_not_know_yet_is_what_was_known_before() -> None:
     assert (row["state"], row["position"], row["source_end"], row["target_next"]) == ("attaching", 10, 50, 9)
     assert row["waiting_since_ms"] == 700
     take(board, "two", 0, position=10, source_end=60, target_next=9, waiting_since_ms=800)
+    assert (board.lanes[LANE].row["source_end"], board.lanes[LANE].row["waiting_since_ms"]) == (60, 700), (
+        "nothing moved"
+    )
+    take(board, "two", 1, position=11, source_end=60, target_next=10, waiting_since_ms=800)
     assert (board.lanes[LANE].row["source_end"], board.lanes[LANE].row["waiting_since_ms"]) == (60, 800)
 
 

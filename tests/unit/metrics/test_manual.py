@@ -23,6 +23,13 @@ def test_no_metric_stands_twice_and_each_has_a_sentence() -> None:
     assert all(metric.meaning.endswith((".", ")")) for metric in METRICS.values())
 
 
+def test_what_stands_in_for_another_figure_says_so() -> None:
+    said = next(line for line in text().splitlines() if "`heliograph_slot_io_ratio`" in line)
+    assert (
+        "CPU time of the slot's process in the operating system" in said and "Stands in for Kafka's `io-ratio`" in said
+    )
+
+
 def test_names_are_in_base_units_and_counters_end_with_total() -> None:
     for metric in METRICS.values():
         assert re.fullmatch(r"[a-z][a-z0-9_]+", metric.name)

@@ -54,6 +54,19 @@ def test_two_senders_have_events_of_their_own() -> None:
     assert other.see(key) is None and one.see(key) == 0.0
 
 
+def test_what_could_not_be_written_is_not_awaited_and_does_not_count() -> None:
+    now = Time()
+    canary = Canary("me", now)
+    lost, _ = canary.send(0)
+    canary.give_up(lost)
+    now.s += 60
+    assert (canary.waiting_ms, canary.sent, canary.why_late(1_000)) == (0.0, 0, "")
+    key, _ = canary.send(0)
+    now.s += 0.5
+    assert canary.see(lost) is None, "it was there after all, and another event has another key"
+    assert (canary.see(key), canary.sent, canary.arrived) == (500.0, 1, 1)
+
+
 def test_it_is_late_when_the_last_took_long_or_the_next_does_not_come() -> None:
     now = Time()
     canary = Canary("me", now)
