@@ -31,6 +31,9 @@ LONG = (
     "test_certificates",
     "test_takeover_connect",
     "test_installed",
+    "test_metrics",
+    "test_page",
+    "test_connect_rest",
 )
 """Files of a minute and more, first in their folder: a worker that takes one last would work alone."""
 UNMEASURED = ("chaos", "integration")

@@ -93,8 +93,12 @@ def test_what_there_is_to_see(stage: Stage) -> None:
     assert rest.get("/health")["status"] == "healthy"
     assert rest.get("/api/v1")["process"] == stage.run.pid
     assert {row["alias"] for row in rest.get("/api/v1/clusters")} == {stage.here, stage.there}
-    seen = rest.flow(flow)
-    assert (seen["state"], seen["topics"], seen["lanes"]) == ("running", 3, 6)
+
+    def is_whole() -> bool:
+        seen = rest.flow(flow)
+        return (seen["state"], seen["topics"], seen["lanes"]) == ("running", 3, 6)
+
+    wait_until(is_whole, "three topics and their lanes are shown: a view is a second old", every=0.1)
     wait_until(lambda: rest.flow(flow)["lanes_by_state"] == {"following": 6}, "all lanes follow")
     topics = rest.get(f"/api/v1/flows/{flow}/topics")
     assert {row["remote_topic"] for row in topics} == {

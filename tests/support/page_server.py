@@ -114,7 +114,9 @@ class InventedScene(Scene):
         self.invented = run
         self.history = InventedPast(self)
 
-    async def ask(self, what: str, **args: Any) -> dict[str, Any]:
+    async def _answer(self, what: str, args: dict[str, Any], seconds: float, advice: str) -> dict[str, Any]:
+        """To `ask` and `tell`."""
+        del seconds, advice
         run = self.invented
         match what:
             case "pause" | "drain":
