@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, lasting_jobs
@@ -26,12 +26,12 @@ from heliograph.replication.translation import position_of
 from tests.integration.protocol.harness import Attempt, Mirror, Opened
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.connect import ConnectWorker
-from tests.support.groups import checkpoints
+from tests.support.groups import checkpoints, commit
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirrormaker import QUICK_GROUPS
 from tests.support.reading import messages
 from tests.support.remote_cluster_utils import translate_offsets
-from tests.support.topics import ANSWER_SECONDS, admin, ends, overrides, partition_count, stable_ends, topic_names
+from tests.support.topics import ends, overrides, partition_count, stable_ends, topic_names
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_transactions
 
@@ -97,13 +97,10 @@ def contents(bootstrap: str, topic: str) -> dict[int, tuple[object, ...]]:
     }
 
 
-def commit(bootstrap: str, topic: str, offsets: list[int]) -> None:
+def commit_each(bootstrap: str, topic: str, offsets: list[int]) -> None:
     """A group for each offset, which it will read next."""
-    client = admin(bootstrap)
     for offset in offsets:
-        wanted = ConsumerGroupTopicPartitions(f"{topic}-{offset}", [TopicPartition(topic, 0, offset)])
-        for future in client.alter_consumer_group_offsets([wanted]).values():
-            future.result(ANSWER_SECONDS)
+        commit(bootstrap, f"{topic}-{offset}", {(topic, 0): offset})
 
 
 def checkpoints_in(bootstrap: str, topic: str) -> dict[str, tuple[int, int]]:
@@ -207,7 +204,7 @@ class Flowing:
         mirror, name = self.mirror, self.mirror.topic
         first, end = found[0].upstream, ends(mirror.source, name)[0]
         asked = sorted({first, end - 1, end, *(one.upstream + 1 for one in found), *range(first, end, 53)})
-        commit(mirror.source, name, asked)
+        commit_each(mirror.source, name, asked)
         worker.create(f"{name}-checkpoints", checkpoint_connector(mirror, self.location))
         theirs = f"{name}s.checkpoints.internal"
         wait_until(

@@ -65,7 +65,7 @@ def commit(bootstrap: str, group: str, offsets: Mapping[Partition, int], metadat
     client = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     places = [TopicPartition(topic, number, offset, metadata) for (topic, number), offset in offsets.items()]
     try:
-        for done in client.commit(offsets=places, asynchronous=False) or []:
+        for done in _once_there_is_a_coordinator(lambda: client.commit(offsets=places, asynchronous=False)) or []:
             assert done.error is None, done.error
     finally:
         client.close()

@@ -53,3 +53,10 @@ def test_https_needs_certificate_and_key() -> None:
 def test_a_malformed_listener_is_a_fault_with_its_line() -> None:
     (fault,) = faults("listeners = 8083")
     assert fault.startswith("mm2.properties:5: listeners = 8083: expected none, or a list of http://host:port")
+
+
+def test_an_option_is_shown_with_its_value_its_origin_its_default_and_whether_it_is_served() -> None:
+    shown = {row["name"]: row for row in (value.as_json() for value in settings("state.cluster = B").values)}
+    kept = shown["state.cluster"]
+    assert (kept["value"], kept["origin"], kept["default"], kept["served"]) == ("B", "line 5", "", True)
+    assert (shown["listeners"]["origin"], shown["listeners"]["default"]) == ("default", "http://127.0.0.1:8083")
