@@ -186,7 +186,7 @@ def _many_watchers(watched: Result) -> str:
         f"{_taken_at(watched)}; {number(watched['payload_mb'])} MB, 8 partitions, uncompressed, 256 KB batches",
         (
             f"{watched['slow']} slow clients (half a request; answers read 10 bytes a second) and {watched['streams']} open "
-            "streams of the page, all in one process on the same two cores"
+            "streams of the page, all in one process of the lowest priority on the same two cores"
         ),
         f"records/s alone: {rates('alone')}; watched: {rates('watched')}",
         f"the medians: {number(watched['ratio'])}× of the speed alone; {wrong} records lost or repeated",

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -24,6 +25,7 @@ from heliograph.rest.app import build
 from heliograph.rest.scene import Scene
 from heliograph.spark.line import Line
 
+_STEPS_BEHIND = 10
 _BACKLOG = 1024
 _MOST_CONNECTIONS = 2000
 _KEEP_ALIVE_SECONDS = 15
@@ -39,6 +41,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 def main() -> None:
+    os.nice(_STEPS_BEHIND)  # who looks must not slow what is looked at, however many they are
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole family, and the driver drains
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s rest: %(message)s")
     asyncio.run(_serve(json.loads(sys.stdin.buffer.read())))
