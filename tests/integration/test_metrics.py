@@ -206,7 +206,7 @@ def test_aborted_transactions_and_markers_are_dropped_and_say_why(stage: Stage) 
     for reason in ("aborted", "control"):
         stage.until(
             lambda found, reason=reason: (
-                found.of("heliograph_dropped_batches_total", reason=reason)  # type: ignore[misc]
+                found.of("heliograph_dropped_batches_total", reason=reason)  # type: ignore[misc]  # the default binds it
                 > before.of("heliograph_dropped_batches_total", reason=reason)
             ),
             f"batches are dropped: {reason}",
@@ -266,7 +266,7 @@ def test_a_flows_limit_is_told_while_there_is_one(stage: Stage) -> None:
     for limit in (5_000_000, 0):
         stage.limit(limit)
         stage.until(
-            lambda found, limit=limit: found.of("heliograph_throttle_bytes_per_second") == limit,  # type: ignore[misc]
+            lambda found, limit=limit: found.of("heliograph_throttle_bytes_per_second") == limit,  # type: ignore[misc]  # the default binds it
             f"the limit is {limit}",
         )
 

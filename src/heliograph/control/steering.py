@@ -220,7 +220,9 @@ class Steering:
         step = await self._ready(wanted, self.by_rest) if wanted is not None else None
         try:
             await self._write(change.rows)
-        except BaseException:
+        except (
+            BaseException
+        ):  # whatever keeps it from being written, a run that ends too: what was opened for it is let go of
             if step is not None:
                 step.drop()
             raise
