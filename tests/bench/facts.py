@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,14 @@ def versions() -> dict[str, str]:
 def commit() -> tuple[str, bool]:
     """The commit, and whether files that are tracked differ from it."""
     return _git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--untracked-files=no"))
+
+
+def keep(found: Mapping[str, Any], out: Path) -> None:
+    """Into the file that the report reads, and for whoever watches."""
+    text = json.dumps(found, indent=2) + "\n"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text)
+    print(text, end="")
 
 
 def _git(*arguments: str) -> str:

@@ -52,11 +52,9 @@ _PATIENCE_SECONDS = 120.0
 
 def main() -> int:
     args = _arguments()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="heliograph-rest-", ignore_cleanup_errors=True) as directory:
         found = _measure(Path(directory), args.topics, args.groups, args.seconds)
-    args.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+    facts.keep(found, args.out)
     return 0
 
 

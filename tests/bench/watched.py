@@ -7,13 +7,12 @@ brokers and mirror, at the lowest priority: in earnest they have machines of the
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +34,13 @@ _KEPT = ("records_per_second", "mb_per_second", "copy_cpu_seconds", "lost", "rep
 
 def main() -> int:
     args = _arguments()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="heliograph-watched-", ignore_cleanup_errors=True) as directory,
         Lab(Path(directory)) as lab,
     ):
         warm_up(lab, args.scale)
         found = _measure(lab, _LOAD.scaled(args.scale))
-    args.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+    facts.keep(found, args.out)
     return 0
 
 
@@ -81,19 +78,14 @@ def _measure(lab: Lab, load: Load) -> dict[str, Any]:
 def _copy(lab: Lab, wanted: Wanted, watched: bool) -> Any:
     (port,) = free_ports(1)
     task = Task(_TOPIC, more={"listeners": f"http://{HOST}:{port}"})
-    with _crowd(port) if watched else _nobody():
+    with _crowd(lab, port) if watched else nullcontext():
         return measure_copy(lab, mirror(HELIOGRAPH, lab, task), wanted)
 
 
 @contextmanager
-def _nobody() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _crowd(port: int) -> Iterator[None]:
+def _crowd(lab: Lab, port: int) -> Iterator[None]:
     command = [sys.executable, "-m", "tests.bench.crowd", HOST, str(port)]
-    process: subprocess.Popen[bytes] = Tether().start(command, Path(tempfile.gettempdir()) / "heliograph-crowd.log")
+    process: subprocess.Popen[bytes] = Tether().start(command, lab.directory / "crowd.log")
     try:
         yield
     finally:
