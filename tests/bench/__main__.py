@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import statistics
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -14,10 +13,10 @@ from typing import Any
 
 from heliograph.errors import HeliographError
 from tests.bench import facts
-from tests.bench.cases import CASES, Case, Copy, Latency, Load, Start, chosen
+from tests.bench.cases import CASES, REHEARSAL, Case, Copy, Latency, Start, chosen
 from tests.bench.copying import Wanted, measure_copy
 from tests.bench.data import fill, warm_up
-from tests.bench.figures import SYSTEMS, Figures, judge
+from tests.bench.figures import FAULTS, SYSTEMS, Figures, judge, medians
 from tests.bench.lab import Lab
 from tests.bench.mirrors import Task, mirror, remote_topic
 from tests.bench.report import NAMES, misses, number, table, troubles
@@ -36,6 +35,7 @@ def main() -> int:
     with folder as directory, Lab(Path(directory)) as lab:
         _say("warming up the brokers")
         warm_up(lab, args.scale)
+        _run(lab, REHEARSAL.scaled(args.scale), SYSTEMS)
         for place, case in enumerate(cases):
             # Who goes first alternates, so that neither always meets the disk or the brokers the other left.
             order = SYSTEMS if place % 2 == 0 else SYSTEMS[::-1]
@@ -76,40 +76,34 @@ def _run(lab: Lab, case: Case, order: tuple[str, ...]) -> Outcome:
     _say(f"{case.name}: {case.what}")
     match case:
         case Copy():
-            return _run_copy(lab, case.name, case.load, order)
+            return _run_copy(lab, case, order)
         case Start():
-            return _run_start(lab, case, order)
+            return _only_start(_run_copy(lab, Copy(case.name, case.what, case.load, case.rounds), order))
         case Latency():
             return {system: _attempt(system, _stream, lab, case, system) for system in order}
 
 
-def _run_copy(lab: Lab, name: str, load: Load, order: tuple[str, ...]) -> Outcome:
-    topic = lab.create(f"bench-{name}", load.partitions)
+def _run_copy(lab: Lab, case: Copy, order: tuple[str, ...]) -> Outcome:
+    load = case.load
+    topic = lab.create(f"bench-{case.name}", load.partitions)
     payload_mb = fill(lab.source.bootstrap, topic, load)
-    outcome: Outcome = {"records": load.records, "payload_mb": payload_mb}
-    for system in order:
-        lab.clear(keep=topic)
-        wanted = Wanted(remote_topic(system, topic), load.records, payload_mb)
-        outcome[system] = _attempt(system, measure_copy, lab, mirror(system, lab, Task(topic, load.codec)), wanted)
-    return outcome
-
-
-def _run_start(lab: Lab, case: Start, order: tuple[str, ...]) -> Outcome:
-    rounds = []
+    rounds: list[Outcome] = []
     for turn in range(case.rounds):
-        lab.clear()
-        rounds.append(_run_copy(lab, case.name, case.load, order if turn % 2 == 0 else order[::-1]))
-    return {system: _medians([found[system] for found in rounds]) for system in order}
+        found: Outcome = {}
+        for system in order if turn % 2 == 0 else order[::-1]:
+            lab.clear(keep=topic)
+            wanted = Wanted(remote_topic(system, topic), load.records, payload_mb)
+            found[system] = _attempt(system, measure_copy, lab, mirror(system, lab, Task(topic, load.codec)), wanted)
+        rounds.append(found)
+    outcome = {system: medians([found[system] for found in rounds]) for system in order}
+    return {"records": load.records, "payload_mb": payload_mb, "rounds": rounds} | outcome
 
 
-def _medians(rounds: list[Outcome]) -> Outcome:
-    """The start alone, of the rounds that did not fail; what failed stays in sight."""
-    done = [figures for figures in rounds if "failed" not in figures]
-    failed = [figures["failed"] for figures in rounds if "failed" in figures]
-    names = ("start_seconds", "start_cpu_seconds", "peak_pss_mb", "stop_seconds")
-    outcome: Outcome = {name: statistics.median(figures[name] for figures in done) for name in names if done}
-    outcome["rounds"] = [figures["start_seconds"] for figures in done]
-    return outcome | ({"failed": failed[0]} if failed else {})
+def _only_start(outcome: Outcome) -> Outcome:
+    """What a case of a few records tells: how it begins and ends, and nothing of its speed."""
+    kept = ("start_seconds", "start_cpu_seconds", "peak_pss_mb", "stop_seconds", "failed", *FAULTS)
+    short = {system: {name: outcome[system][name] for name in kept if name in outcome[system]} for system in SYSTEMS}
+    return outcome | short
 
 
 def _stream(lab: Lab, case: Latency, system: str) -> Figures:

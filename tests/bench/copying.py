@@ -37,7 +37,7 @@ def measure_copy(lab: Lab, mirror: Mirror, wanted: Wanted) -> Figures:
     family = Family(mirror.pid)
     try:
         with Sampler(family) as sampler:
-            span = _watch(mirror, family, ends, wanted, began)
+            span = _watch(lab, mirror, ends, wanted, (family, began))
             sampler.sample()
         stopping = time.monotonic()
         mirror.stop()
@@ -55,17 +55,18 @@ def measure_copy(lab: Lab, mirror: Mirror, wanted: Wanted) -> Figures:
     }
 
 
-def _watch(mirror: Mirror, family: Family, ends: Ends, wanted: Wanted, began: float) -> Span:
-    first, first_cpu = 0.0, 0.0
+def _watch(lab: Lab, mirror: Mirror, ends: Ends, wanted: Wanted, since: tuple[Family, float]) -> Span:
+    family, began = since
+    first, first_cpu, brokers_cpu = 0.0, 0.0, 0.0
     while True:
         looked = time.monotonic() - began
         total = ends.total()
         if not total:
-            first, first_cpu = looked, family.cpu_seconds()
+            first, first_cpu, brokers_cpu = looked, family.cpu_seconds(), lab.cpu_seconds()
         if total >= wanted.records:
-            answered = time.monotonic() - began
+            answered, used = time.monotonic() - began, lab.cpu_seconds() - brokers_cpu
             family.look()
-            return Span(wanted.records, wanted.payload_mb, first, first_cpu, answered, family.cpu_seconds())
+            return Span(wanted.records, wanted.payload_mb, first, first_cpu, answered, family.cpu_seconds(), used)
         _check(mirror, looked, f"{total:,} of {wanted.records:,} records were on the target")
         time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began - looked)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +11,8 @@ from typing import Any
 HELIOGRAPH = "heliograph"
 MIRRORMAKER = "mirrormaker2"
 SYSTEMS = (HELIOGRAPH, MIRRORMAKER)
+
+FAULTS = ("lost", "repeated", "left_behind")
 
 Figures = dict[str, float]
 
@@ -27,6 +30,8 @@ class Span:
     first_cpu: float
     last: float
     last_cpu: float
+    brokers_cpu: float
+    """Of both clusters, from the first record to the last."""
 
 
 def copy_figures(span: Span) -> Figures:
@@ -38,6 +43,7 @@ def copy_figures(span: Span) -> Figures:
         "copy_seconds": seconds,
         "records_per_second": span.records / seconds,
         "mb_per_second": span.payload_mb / seconds,
+        "brokers_cpu_seconds": span.brokers_cpu,
     }
     for name, cpu in (("copy", span.last_cpu - span.first_cpu), ("total", span.last_cpu)):
         figures[f"{name}_cpu_seconds"] = cpu
@@ -67,6 +73,20 @@ def latency_figures(milliseconds: Iterable[float]) -> Figures:
         "max_ms": quantile(ordered, 1.0),
         "measured_records": len(ordered),
     }
+
+
+def medians(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of the rounds that did not fail; the slowest and the fastest, the worst fault and what failed stay in sight."""
+    done = [figures for figures in rounds if "failed" not in figures]
+    failed = [figures["failed"] for figures in rounds if "failed" in figures]
+    outcome: dict[str, Any] = {"failed": failed[0]} if failed else {}
+    for name in done[0] if done else ():
+        pick = max if name in FAULTS else statistics.median
+        outcome[name] = pick([figures[name] for figures in done])
+    if len(done) > 1 and "records_per_second" in done[0]:
+        rates = [figures["records_per_second"] for figures in done]
+        outcome |= {"slowest_round": min(rates), "fastest_round": max(rates)}
+    return outcome
 
 
 def ratio(ours: float, theirs: float) -> float | None:

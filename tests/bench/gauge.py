@@ -33,6 +33,8 @@ class Family:
                     if child.pid not in self._members:
                         self._members[child.pid] = child
                         self._cpu[child.pid] = 0.0
+                    # Each time: a process that was just forked still has its parent's command line. One that ended has none.
+                    if child.pid not in self._parts or command_of(child):
                         self._parts[child.pid] = _part(child)
 
     def cpu_seconds(self) -> float:

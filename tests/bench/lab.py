@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -38,6 +39,12 @@ class Lab:
     ) -> None:
         self.source.stop()
         self.target.stop()
+
+    def cpu_seconds(self) -> float:
+        """What both brokers have used so far."""
+        pids = [*self.source.pids.values(), *self.target.pids.values()]
+        times = [psutil.Process(pid).cpu_times() for pid in pids]
+        return sum(one.user + one.system for one in times)
 
     def create(self, topic: str, partitions: int) -> str:
         return create_topic(self.source.bootstrap, topic, partitions)

@@ -20,6 +20,8 @@ Result = Mapping[str, Any]
 NAMES = {HELIOGRAPH: "Heliograph", MIRRORMAKER: "MirrorMaker 2"}
 LABELS = {
     "records_per_second": "records/s",
+    "slowest_round": "records/s, slowest round",
+    "fastest_round": "records/s, fastest round",
     "mb_per_second": "MB/s",
     "copy_cpu_us_per_record": "CPU-µs per record, copy",
     "total_cpu_us_per_record": "CPU-µs per record, total",
@@ -27,6 +29,7 @@ LABELS = {
     "total_cpu_ms_per_mb": "CPU-ms per MB, total",
     "copy_cpu_seconds": "CPU seconds, copy",
     "total_cpu_seconds": "CPU seconds, total",
+    "brokers_cpu_seconds": "CPU seconds of both brokers, copy",
     "p50_ms": "latency p50, ms",
     "p99_ms": "latency p99, ms",
     "p999_ms": "latency p99.9, ms",
@@ -46,9 +49,12 @@ multiple of MirrorMaker 2's.
 _HOW = """\
 ## How it is measured
 
-- Two single-broker clusters and the mirror share this machine. Both mirrors get the same brokers (warmed up first, the
-  JVM's own defaults) and the same data, one after the other; who goes first alternates from case to case. Between two
-  runs every topic of the last one is deleted and its files are gone.
+- Two single-broker clusters and the mirror share this machine. Both mirrors get the same brokers (the JVM's own
+  defaults) and the same data, one after the other; who goes first alternates from round to round. Between two runs every
+  topic of the last one is deleted and its files are gone.
+- The brokers are warmed up first, and have carried one gigabyte for each mirror: a JVM that still compiles takes a core
+  away, and from the shorter of two copies the larger part.
+- Copies and starts are measured three times, the figures are medians.
 - Heliograph runs with its default settings: `heliograph run FILE`. MirrorMaker 2 runs with 2 tasks, a heap of up to
   2 GB as its own start script has it, `batch.size` 262144, the data's `compression.type`, and `linger.ms` 20 (0 in the
   latency cases). Its file is an ordinary one: the way back is disabled and heartbeats are on, for which MirrorMaker 2

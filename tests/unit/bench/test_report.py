@@ -16,6 +16,7 @@ from tests.bench.figures import (
     copy_figures,
     judge,
     latency_figures,
+    medians,
     quantile,
     ratio,
 )
@@ -62,7 +63,7 @@ def test_latencies_need_no_order() -> None:
 
 
 def test_copy_counts_from_the_first_record_and_total_from_the_start() -> None:
-    span = Span(records=1_000, payload_mb=2.0, first=5.0, first_cpu=3.0, last=9.0, last_cpu=4.0)
+    span = Span(records=1_000, payload_mb=2.0, first=5.0, first_cpu=3.0, last=9.0, last_cpu=4.0, brokers_cpu=6.0)
     figures = copy_figures(span)
     assert figures["records_per_second"] == 250
     assert figures["mb_per_second"] == 0.5
@@ -70,6 +71,24 @@ def test_copy_counts_from_the_first_record_and_total_from_the_start() -> None:
     assert (figures["copy_cpu_ms_per_mb"], figures["total_cpu_ms_per_mb"]) == (500, 2_000)
     assert (figures["copy_cpu_us_per_record"], figures["total_cpu_us_per_record"]) == (1_000, 4_000)
     assert (figures["start_seconds"], figures["start_cpu_seconds"]) == (5.0, 3.0)
+    assert figures["brokers_cpu_seconds"] == 6.0
+
+
+def test_of_several_rounds_the_medians_count_and_the_worst_faults() -> None:
+    rounds = [
+        {"records_per_second": 300, "lost": 0},
+        {"records_per_second": 100, "lost": 2},
+        {"records_per_second": 250, "lost": 0},
+    ]
+    found = medians(rounds)
+    assert found == {"records_per_second": 250, "slowest_round": 100, "fastest_round": 300, "lost": 2}
+    assert medians(rounds[:1]) == rounds[0]
+
+
+def test_a_round_that_failed_is_left_out_of_the_medians_and_named() -> None:
+    failed = {"failed": "it ended after 3 s"}
+    assert medians([failed, {"start_seconds": 4.0}]) == {"failed": "it ended after 3 s", "start_seconds": 4.0}
+    assert medians([failed]) == failed
 
 
 def test_a_ratio_to_nothing_is_none() -> None:
