@@ -13,7 +13,7 @@ from typing import Any
 
 from heliograph.errors import HeliographError
 from tests.bench import facts
-from tests.bench.cases import CASES, REHEARSAL, Case, Copy, Latency, Start, chosen
+from tests.bench.cases import CASES, Case, Copy, Latency, Start, chosen
 from tests.bench.copying import Wanted, measure_copy
 from tests.bench.data import fill, warm_up
 from tests.bench.figures import FAULTS, SYSTEMS, Figures, judge, medians
@@ -35,7 +35,6 @@ def main() -> int:
     with folder as directory, Lab(Path(directory)) as lab:
         _say("warming up the brokers")
         warm_up(lab, args.scale)
-        _run(lab, REHEARSAL.scaled(args.scale), SYSTEMS)
         for place, case in enumerate(cases):
             # Who goes first alternates, so that neither always meets the disk or the brokers the other left.
             order = SYSTEMS if place % 2 == 0 else SYSTEMS[::-1]
@@ -78,7 +77,7 @@ def _run(lab: Lab, case: Case, order: tuple[str, ...]) -> Outcome:
         case Copy():
             return _run_copy(lab, case, order)
         case Start():
-            return _only_start(_run_copy(lab, Copy(case.name, case.what, case.load, case.rounds), order))
+            return _only_start(_run_copy(lab, Copy(case.name, case.what, case.load, case.rounds, 0), order))
         case Latency():
             return {system: _attempt(system, _stream, lab, case, system) for system in order}
 
@@ -88,13 +87,14 @@ def _run_copy(lab: Lab, case: Copy, order: tuple[str, ...]) -> Outcome:
     topic = lab.create(f"bench-{case.name}", load.partitions)
     payload_mb = fill(lab.source.bootstrap, topic, load)
     rounds: list[Outcome] = []
-    for turn in range(case.rounds):
+    for turn in range(-case.rehearsals, case.rounds):
         found: Outcome = {}
+        _say(f"  round {turn + 1} of {case.rounds}" if turn >= 0 else "  rehearsal, not measured")
         for system in order if turn % 2 == 0 else order[::-1]:
             lab.clear(keep=topic)
             wanted = Wanted(remote_topic(system, topic), load.records, payload_mb)
             found[system] = _attempt(system, measure_copy, lab, mirror(system, lab, Task(topic, load.codec)), wanted)
-        rounds.append(found)
+        rounds += [found] if turn >= 0 else []
     outcome = {system: medians([found[system] for found in rounds]) for system in order}
     return {"records": load.records, "payload_mb": payload_mb, "rounds": rounds} | outcome
 
@@ -122,7 +122,7 @@ def _attempt(system: str, measure: Any, *arguments: Any) -> Outcome:
         outcome = {"failed": str(error)}
     shown = ("records_per_second", "copy_cpu_seconds", "p50_ms", "p99_ms", "start_seconds", "failed")
     found = (f"{name} {_shown(outcome[name])}" for name in shown if name in outcome)
-    _say(f"  {NAMES[system]}: {', '.join(found)}")
+    _say(f"    {NAMES[system]}: {', '.join(found)}")
     return outcome
 
 

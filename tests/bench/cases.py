@@ -26,15 +26,21 @@ class Load:
 
 @dataclass(frozen=True)
 class Copy:
-    """All of the load is on the source before the mirror starts. The figures are medians of several rounds."""
+    """All of the load is on the source before the mirror starts. The figures are medians of several rounds.
+
+    A rehearsal before them is not measured: brokers compile anew what a load of another kind taught them.
+    """
 
     name: str
     what: str
     load: Load
     rounds: int = 3
+    rehearsals: int = 1
 
     def scaled(self, factor: float) -> Copy:
-        return replace(self, load=self.load.scaled(factor), rounds=self.rounds if factor >= 1 else 1)
+        whole = factor >= 1
+        rounds, rehearsals = (self.rounds, self.rehearsals) if whole else (1, 0)
+        return replace(self, load=self.load.scaled(factor), rounds=rounds, rehearsals=rehearsals)
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,6 @@ class Start:
 Case = Copy | Latency | Start
 
 _BIG = 2_000_000
-
-REHEARSAL = Copy("rehearsal", "not measured: the brokers meet both mirrors for the first time", Load(_BIG), rounds=1)
 
 CASES: tuple[Case, ...] = (
     Copy("lz4", "1 GB, 8 partitions, lz4, 256 KB batches", Load(_BIG, codec="lz4")),

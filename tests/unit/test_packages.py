@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.packages import put_off_init
+from heliograph.packages import put_off_init, without_archives
 
 
 def _python(program: str, *path: Path) -> str:
@@ -73,3 +73,27 @@ def test_what_was_put_off_is_whole_for_whoever_asks() -> None:
         "print(pyspark.SparkContext is SparkContext, pyspark.Row.__name__)"
     )
     assert _python(program) == "KafkaConsumer KafkaConnection SparkSession\nTrue Row\n"
+
+
+def _site(folder: Path, *packages: str) -> tuple[str, str]:
+    """A folder with these packages, and the path of Spark's zip in it."""
+    for name in packages:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").touch()
+    return str(folder), str(folder / "pyspark" / "python" / "lib" / "pyspark.zip")
+
+
+def test_the_zip_of_an_installed_spark_is_taken_off_the_path(tmp_path: Path) -> None:
+    site, archive = _site(tmp_path, "pyspark", "py4j")
+    other = "/opt/mine/python/lib/pyspark.zip"
+    py4j = archive.replace("pyspark.zip", "py4j-src.zip")
+    assert without_archives(["", archive, py4j, other, site]) == ["", other, site]
+
+
+def test_the_zip_stays_where_it_is_the_only_one(tmp_path: Path) -> None:
+    site, archive = _site(tmp_path, "pyspark")
+    assert without_archives([archive, site]) == [archive, site], "py4j is not installed there"
+    (tmp_path / "py4j").mkdir()
+    (tmp_path / "py4j" / "__init__.py").touch()
+    assert without_archives([archive]) == [archive], "the folder is not on the path"
+    assert without_archives([archive, site]) == [site]

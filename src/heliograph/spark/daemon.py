@@ -7,6 +7,11 @@ elsewhere the package reaches an executor with the first task, after its daemon 
 from __future__ import annotations
 
 import gc
+import sys
+
+from heliograph.packages import without_archives
+
+sys.path[:] = without_archives(sys.path)
 
 from pyspark import daemon, worker
 

@@ -21,6 +21,8 @@ from heliograph.spark.java import java_environment
 from heliograph.spark.pyspark_core import SparkConf, SparkContext, accumulators
 
 _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
+_LAUNCHER_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Of the JVM that spark-submit asks for the command line of the other: it lives for a fifth of a second."""
 _SETTINGS = {
     "spark.app.name": "heliograph",
     "spark.driver.memory": "512m",
@@ -53,6 +55,7 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
     os.environ.update(java_environment(os.environ))
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
     conf = SparkConf(loadDefaults=True).setMaster(master)
     for name, value in {**_SETTINGS, **settings}.items():
         conf.set(name, value)
