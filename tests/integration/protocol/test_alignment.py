@@ -88,7 +88,7 @@ def test_a_source_that_begins_at_five_million_has_its_offsets_on_the_target_unti
 
 def test_a_fill_that_is_killed_again_and_again_goes_on_and_is_exact(aligned: Mirror) -> None:
     """Thousands of small batches, so that the first kill falls into the fill."""
-    begin = 100_000
+    begin = 250_000
     aligned.make_topic()
     create_topic(aligned.target, aligned.remote, config={"max.message.bytes": "400"})
     fill(aligned.source, aligned.topic, begin)
