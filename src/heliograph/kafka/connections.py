@@ -13,6 +13,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -25,6 +26,8 @@ from heliograph.model.security import PLAINTEXT, Login, Security
 _FRAME = struct.Struct(">i")
 _MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
 _MAX_FRAME_BYTES = 1 << 30
+_WAKE_BYTES = 1 << 20
+_LARGE_FRAME = 128 << 10
 _UNSUPPORTED_VERSION = 35
 _LOGIN_PART = 0.85
 _TLS_ALERT = b"\x15\x03"
@@ -45,11 +48,33 @@ class Buffers:
 DEFAULT_BUFFERS = Buffers()
 
 
+class _Frame:
+    """A frame while it comes: first its head, which says how long the body is, then the body."""
+
+    __slots__ = ("_buffer_for", "buffer", "got", "view")
+
+    def __init__(self, head: memoryview, buffer_for: Callable[[int], bytearray]) -> None:
+        self._buffer_for = buffer_for
+        self.buffer = bytearray()
+        self.view = head
+        self.got = 0
+
+    def begin_body(self, size: int) -> None:
+        self.buffer = self._buffer_for(size)
+        self.view = memoryview(self.buffer)[:size]
+        self.got = 0
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.buffer) and self.got == len(self.view)
+
+
 class Connection:
     """Opened by `Connection.open`; closed by `close`, or by the first error on it."""
 
     def __init__(self, sock: socket.socket, name: str, timeout_s: float, login: Login | None = None) -> None:
         self._sock = sock
+        self._is_plain = not isinstance(sock, ssl.SSLSocket)
         self._login = login
         self._login_ends: float | None = None
         self._loop = asyncio.get_running_loop()
@@ -60,10 +85,13 @@ class Connection:
         self._waiters: set[asyncio.Future[None]] = set()
         self.is_receiving = False
         """The first byte of a frame has come: who closes now throws an answer away."""
+        self._wakes_at = 1
         self._used = self._loop.time()
         self.name = name
         self.versions: dict[int, tuple[int, int]] = {}
         self.closed = False
+        self._ended = "closed"
+        """Why, once it is."""
 
     @classmethod
     async def open(
@@ -196,7 +224,7 @@ class Connection:
             try:
                 sent = self._sock.sendmsg(pending[at : at + _MAX_BUFFERS_PER_SEND])
             except (BlockingIOError, InterruptedError):
-                await self._wait(self._loop.add_writer, self._loop.remove_writer)
+                await self._wait(self._loop.add_writer, self._loop.remove_writer, _wake)
                 continue
             except OSError as error:
                 raise self._lost(error) from error
@@ -208,9 +236,49 @@ class Connection:
 
     async def receive_into(self, buffer_for: Callable[[int], bytearray]) -> tuple[bytearray, int]:
         """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id."""
+        frame = _Frame(memoryview(self._head), buffer_for)
         self.is_receiving = False
-        await self._fill(memoryview(self._head))
-        (size,) = _FRAME.unpack(self._head)
+        if not self._read(frame):
+            # The socket is read as bytes come, and this task is woken once: when the frame is whole.
+            await self._wait(self._loop.add_reader, self._loop.remove_reader, partial(self._read_on, frame))
+        self.is_receiving = False
+        if not frame.is_whole:
+            raise self._lost("closed")
+        return frame.buffer, len(frame.view)
+
+    def _read_on(self, frame: _Frame, whole: asyncio.Future[None]) -> None:
+        try:
+            if self._read(frame):
+                _wake(whole)
+        except Exception as error:  # noqa: BLE001  whoever waits for the frame is to meet it, not the loop
+            if not whole.done():  # a lost connection has woken it already
+                whole.set_exception(error)
+
+    def _read(self, frame: _Frame) -> bool:
+        """Take what has come; whether the frame is whole."""
+        while True:
+            rest = frame.view[frame.got :]
+            try:
+                count = self._sock.recv_into(rest)
+            except (BlockingIOError, InterruptedError):
+                self._sleep_through(len(rest))
+                return False
+            except OSError as error:
+                raise self._lost(error) from error
+            if count == 0:
+                raise self._lost("closed by the broker")
+            self.is_receiving = True
+            frame.got += count
+            if count == len(rest):
+                if frame.is_whole:
+                    return True
+                frame.begin_body(self._body_bytes())
+            elif self._is_plain:  # TLS may hold more than the socket tells of
+                self._sleep_through(len(rest) - count)
+                return False
+
+    def _body_bytes(self) -> int:
+        size: int = _FRAME.unpack(self._head)[0]
         if not 4 <= size <= _MAX_FRAME_BYTES:
             speaks_tls = self._head[:2] == _TLS_ALERT
             what = (
@@ -219,33 +287,26 @@ class Connection:
                 else "this is not a Kafka broker"
             )
             raise self._lost(f"a frame of {size} bytes: {what}")
-        buffer = buffer_for(size)
-        await self._fill(memoryview(buffer)[:size])
-        self.is_receiving = False
-        return buffer, size
+        return size
 
-    async def _fill(self, view: memoryview) -> None:
-        got = 0
-        while got < len(view):
-            try:
-                count = self._sock.recv_into(view[got:])
-            except (BlockingIOError, InterruptedError):
-                await self._wait(self._loop.add_reader, self._loop.remove_reader)
-                continue
-            except OSError as error:
-                raise self._lost(error) from error
-            if count == 0:
-                raise self._lost("closed by the broker")
-            self.is_receiving = True
-            got += count
+    def _sleep_through(self, missing: int) -> None:
+        """Be woken once per megabyte of a large frame: a broker hands it out in pieces of its own small socket buffer, and
+        each piece would cost a turn of the loop. The system never waits for more than its buffer holds."""
+        wakes_at = min(missing, _WAKE_BYTES) if missing >= _LARGE_FRAME else 1
+        if wakes_at != self._wakes_at and self._is_plain:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wakes_at)
+            self._wakes_at = wakes_at
 
-    async def _wait(self, add: Callable[..., None], remove: Callable[[int], Any]) -> None:
+    async def _wait(
+        self, add: Callable[..., None], remove: Callable[[int], Any], on_ready: Callable[[asyncio.Future[None]], None]
+    ) -> None:
+        """Until `on_ready`, called whenever the socket is ready, resolves the future that it is given."""
         if self.closed:
-            raise ConnectionLost(f"{self.name}: closed")
+            raise self._lost("closed")
         descriptor = self._sock.fileno()
         ready = self._loop.create_future()
         self._waiters.add(ready)
-        add(descriptor, _wake, ready)
+        add(descriptor, on_ready, ready)
         try:
             await ready
         finally:
@@ -254,8 +315,10 @@ class Connection:
                 remove(descriptor)
 
     def _lost(self, reason: object) -> ConnectionLost:
-        self.close()
-        return ConnectionLost(f"{self.name}: {reason}")
+        if not self.closed:
+            self._ended = str(reason)
+            self.close()
+        return ConnectionLost(f"{self.name}: {self._ended}")
 
     def close(self) -> None:
         if self.closed:

@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
@@ -169,7 +170,7 @@ class TargetWriter:
             del self._queued[run]
             if run.queue:
                 self._queued[run] = None  # behind those that wait since before
-        return chosen, [ProduceTopic(name, uuid.UUID(key).bytes, found) for (name, key), found in batches.items()]
+        return chosen, [ProduceTopic(name, _id_bytes(key), found) for (name, key), found in batches.items()]
 
     async def _take_answers(self, connection: Connection) -> None:
         version = connection.version(PRODUCE_API, 13)
@@ -191,7 +192,7 @@ class TargetWriter:
         lane = run.lane
         part = answers.get((lane.remote_topic, lane.id.partition))
         if part is None:
-            part = answers.get((uuid.UUID(lane.target_topic_id).bytes, lane.id.partition))
+            part = answers.get((_id_bytes(lane.target_topic_id), lane.id.partition))
         if part is None:
             raise ConnectionLost(f"broker {self._node} left {lane.remote_topic}-{lane.id.partition} out of its answer")
         message = ""
@@ -212,3 +213,8 @@ class TargetWriter:
         for run in list(self._lanes.values()):
             run.connection_ended(message)
         self._on_answer()
+
+
+@lru_cache(maxsize=4096)
+def _id_bytes(topic_id: str) -> bytes:
+    return uuid.UUID(topic_id).bytes

@@ -191,6 +191,74 @@ def test_receive_into_fills_the_buffer_it_is_given() -> None:
     with_broker(echo, use)
 
 
+def test_frames_come_whole_however_they_are_cut() -> None:
+    """A byte at a time, two in one piece, and one of megabytes in pieces as small as a broker's socket buffer."""
+    large = bytes(range(256)) * 20_000
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await next_request(reader)
+        for byte in frame(b"first"):
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.001)
+        writer.write(frame(b"second") + frame(b"third"))
+        whole = frame(large)
+        for at in range(0, len(whole), 100_000):
+            writer.write(whole[at : at + 100_000])
+            await writer.drain()
+        writer.write(frame(b"last"))
+        await reader.read()
+
+    async def use(connection: Connection) -> None:
+        await connection.send(numbered(1))
+        for body in (b"first", b"second", b"third", large, b"last"):
+            buffer, size = await connection.receive_into(bytearray)
+            assert bytes(buffer[:size]) == body
+            assert not connection.is_receiving
+
+    with_broker(serve, use)
+
+
+def test_a_large_frame_that_stops_short_is_told_as_a_lost_connection() -> None:
+    """Less than what it waits for in one go has come when the broker ends."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await next_request(reader)
+        writer.write(struct.pack(">i", 8 << 20) + bytes(300_000))
+        await writer.drain()
+
+    async def use(connection: Connection) -> None:
+        await connection.send(numbered(1))
+        with pytest.raises(ConnectionLost, match="closed by the broker"):
+            await connection.receive_into(bytearray)
+
+    with_broker(serve, use)
+
+
+def test_whoever_waits_for_a_frame_meets_what_its_buffer_fails_with() -> None:
+    def no_room(size: int) -> bytearray:
+        raise MemoryError(size)
+
+    async def use(connection: Connection) -> None:
+        receiving = asyncio.create_task(connection.receive_into(no_room))
+        await asyncio.sleep(0.01)
+        await connection.send(numbered(1))
+        with pytest.raises(MemoryError):
+            await receiving
+
+    with_broker(echo, use)
+
+
+def test_a_connection_that_is_closed_meanwhile_is_lost_to_whoever_reads() -> None:
+    async def use(connection: Connection) -> None:
+        receiving = asyncio.create_task(connection.receive_into(bytearray))
+        await asyncio.sleep(0.01)
+        connection.close()
+        with pytest.raises(ConnectionLost, match="closed"):
+            await receiving
+
+    with_broker(silent, use)
+
+
 def test_no_answer_in_time_is_a_lost_connection() -> None:
     async def use(connection: Connection) -> None:
         with pytest.raises(ConnectionLost, match=r"no answer within 0\.05 s"):
