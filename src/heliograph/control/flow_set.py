@@ -147,9 +147,15 @@ class FlowSet:
         watch.tell_trouble()
         if plan is not None:
             try:
-                await watch.open(plan)
+                await watch.open(await self._with_heartbeats(watch, plan))
             except _OUT_OF_REACH as error:
                 watch.fail(error)  # its watch tries again
+
+    async def _with_heartbeats(self, watch: FlowWatch, plan: FlowPlan) -> FlowPlan:
+        if self._manner.until_caught_up:
+            return plan  # it writes none
+        pulses = [pulse for other in self.watches for pulse in other.settings.jobs.heartbeats]
+        return await asyncio.to_thread(watch.planner.with_heartbeats, plan, pulses)
 
     def _keep(self, watch: FlowWatch, first: asyncio.Task[None] | None = None) -> None:
         self.tasks.begin(watch.name, "watch", [watch.watch(first), watch.keep_tenure(self._lost)])

@@ -13,13 +13,12 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.refusals import topic_refused
 from heliograph.model.clusters import Cluster
-from heliograph.replication.heartbeats import HeartbeatAction, Pulse, heartbeat_actions
+from heliograph.replication.heartbeats import REPLICATION_OPTION, HeartbeatAction, Pulse, heartbeat_actions
 from heliograph.replication.make_topic import MakeTopic
 from heliograph.replication.topic_names import HEARTBEATS
 from heliograph.wire.mm2 import Heartbeat, encode_heartbeat
 
 _MISSING = {3, 100}
-_REPLICATION_OPTION = "heartbeats.topic.replication.factor"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class HeartbeatJob:
 
     def _make(self, action: MakeTopic) -> None:
         with ClusterAdmin(self._place.admin) as admin:
-            admin.create(action.topic, _REPLICATION_OPTION)
+            admin.create(action.topic, REPLICATION_OPTION)
 
     async def _beat(self) -> None:
         now_ms = self._clock.now_ms()

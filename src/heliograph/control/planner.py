@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
-from heliograph.errors import BrokerRefused, BrokersUnsupported, ConfigError
+from heliograph.errors import BrokerRefused, BrokersUnsupported, ConfigError, HeliographError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.connections import Buffers
 from heliograph.kafka.memory import ReadLimits
@@ -18,9 +18,10 @@ from heliograph.kafka.slot import FlowRules
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
+from heliograph.replication.heartbeats import REPLICATION_OPTION, Pulse, make_heartbeats_topic
 from heliograph.replication.mm2_progress import Progress, configs_to_read, topics_to_read
 from heliograph.replication.permissions import Missing, missing_on_topic
-from heliograph.replication.topic_names import should_replicate
+from heliograph.replication.topic_names import HEARTBEATS, should_replicate
 from heliograph.replication.topic_plan import (
     AddPartitions,
     CreateTopic,
@@ -132,10 +133,7 @@ class FlowPlanner:
         existing = self._target.topics()
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
-        rules = TopicRules(
-            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
-        )
-        actions = plan_topics(topics, target, remote.__getitem__, rules)
+        actions = plan_topics(topics, target, remote.__getitem__, self._topic_rules())
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
         partitions = [(name, number) for name, topic in carried.items() for number in range(topic.partitions)]
@@ -155,6 +153,12 @@ class FlowPlanner:
             config_topics=tuple(
                 configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
             ),
+        )
+
+    def _topic_rules(self) -> TopicRules:
+        settings = self.settings
+        return TopicRules(
+            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
         )
 
     def remote_name(self, topic: str) -> str:
@@ -184,6 +188,32 @@ class FlowPlanner:
         names = [] if flow.trial else topics_to_read(existing, flow.source, chosen)
         found = self._target.topics(names, with_configs=True)
         return tuple(name for name, topic in found.items() if "compact" in topic.config("cleanup.policy", "delete"))
+
+    def with_heartbeats(self, plan: FlowPlan, pulses: Iterable[Pulse]) -> FlowPlan:
+        """The plan with the topic that this run's heartbeats will need on the source, made if it is missing.
+
+        Their job would make it a second after the start, and its lane would end the first epoch in the middle of a copy.
+        """
+        flow = self.settings.flow
+        ours = next((pulse for pulse in pulses if pulse.target == flow.source), None)
+        if ours is None or flow.trial or HEARTBEATS in plan.topics or not self.is_chosen(HEARTBEATS):
+            return plan
+        try:
+            self._source.create(make_heartbeats_topic(ours).topic, REPLICATION_OPTION)
+        except HeliographError:
+            return plan  # the job meets the same, and tells it
+        made = self._source.topics([HEARTBEATS], with_configs=True)
+        remote = {HEARTBEATS: self.remote_name(HEARTBEATS)}
+        there = self._target.topics(remote.values(), with_configs=True)
+        return replace(
+            plan,
+            # In the order of every later look: other lanes would be another epoch.
+            topics=dict(sorted({**plan.topics, **made}.items())),
+            remote={**plan.remote, **remote},
+            actions=(*plan.actions, *plan_topics(made, there, remote.__getitem__, self._topic_rules())),
+            starts={**plan.starts, (HEARTBEATS, 0): 0},
+            ends={**plan.ends, (HEARTBEATS, 0): 0},
+        )
 
     def missing_own_topics(self) -> list[CreateTopic]:
         """Heliograph's own topics that `apply` would make."""

@@ -13,6 +13,8 @@ from heliograph.model.clusters import Flow
 from heliograph.replication.make_topic import MakeTopic, as_mirrormaker_does
 from heliograph.replication.topic_names import HEARTBEATS
 
+REPLICATION_OPTION = "heartbeats.topic.replication.factor"
+
 
 @dataclass(frozen=True)
 class Emitting:
