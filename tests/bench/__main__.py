@@ -79,7 +79,7 @@ def _run(lab: Lab, case: Case, order: tuple[str, ...]) -> Outcome:
         case Start():
             return _only_start(_run_copy(lab, Copy(case.name, case.what, case.load, case.rounds, 0), order))
         case Latency():
-            return {system: _attempt(system, _stream, lab, case, system) for system in order}
+            return _run_latency(lab, case, order)
 
 
 def _run_copy(lab: Lab, case: Copy, order: tuple[str, ...]) -> Outcome:
@@ -97,6 +97,15 @@ def _run_copy(lab: Lab, case: Copy, order: tuple[str, ...]) -> Outcome:
         rounds += [found] if turn >= 0 else []
     outcome = {system: medians([found[system] for found in rounds]) for system in order}
     return {"records": load.records, "payload_mb": payload_mb, "rounds": rounds} | outcome
+
+
+def _run_latency(lab: Lab, case: Latency, order: tuple[str, ...]) -> Outcome:
+    rounds: list[Outcome] = []
+    for turn in range(case.rounds):
+        _say(f"  round {turn + 1} of {case.rounds}")
+        turns = order if turn % 2 == 0 else order[::-1]
+        rounds.append({system: _attempt(system, _stream, lab, case, system) for system in turns})
+    return {"rounds": rounds} | {system: medians([found[system] for found in rounds]) for system in order}
 
 
 def _only_start(outcome: Outcome) -> Outcome:

@@ -57,10 +57,12 @@ class Latency:
     partitions: int = 8
     lead: float = 25.0
     seconds: float = 40.0
+    rounds: int = 2
 
     def scaled(self, factor: float) -> Latency:
-        shorter = min(1.0, factor)
-        return replace(self, lead=max(3.0, self.lead * shorter), seconds=max(4.0, self.seconds * shorter))
+        shorter, rounds = min(1.0, factor), self.rounds if factor >= 1 else 1
+        lead, seconds = max(3.0, self.lead * shorter), max(4.0, self.seconds * shorter)
+        return replace(self, lead=lead, seconds=seconds, rounds=rounds)
 
 
 @dataclass(frozen=True)

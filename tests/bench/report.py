@@ -54,7 +54,7 @@ _HOW = """\
   topic of the last one is deleted and its files are gone.
 - The brokers are warmed up first, and each copy is rehearsed once with both mirrors: a JVM that still compiles takes a
   core away, and from the shorter of two copies the larger part.
-- Copies and starts are measured three times, the figures are medians; latency is measured once.
+- Copies and starts are measured three times, latency twice; the figures are medians.
 - Heliograph runs with its default settings: `heliograph run FILE`. MirrorMaker 2 runs with 2 tasks, a heap of up to
   2 GB as its own start script has it, `batch.size` 262144, the data's `compression.type`, and `linger.ms` 20 (0 in the
   latency cases). Its file is an ordinary one: the way back is disabled and heartbeats are on, for which MirrorMaker 2
