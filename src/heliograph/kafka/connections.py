@@ -218,14 +218,20 @@ class Connection:
 
     async def send(self, buffers: Sequence[Buffer]) -> None:
         """Write all buffers, copying none of them."""
+        left = self.send_now(buffers)
+        while left:
+            await self._wait(self._loop.add_writer, self._loop.remove_writer, _wake)
+            left = self.send_now(left)
+
+    def send_now(self, buffers: Sequence[Buffer]) -> list[memoryview]:
+        """Write what the socket takes without waiting; what is left, which nothing may be sent before."""
         pending = [memoryview(buffer) for buffer in buffers]
         at = 0
         while at < len(pending):
             try:
                 sent = self._sock.sendmsg(pending[at : at + _MAX_BUFFERS_PER_SEND])
             except (BlockingIOError, InterruptedError):
-                await self._wait(self._loop.add_writer, self._loop.remove_writer, _wake)
-                continue
+                break
             except OSError as error:
                 raise self._lost(error) from error
             while at < len(pending) and sent >= len(pending[at]):
@@ -233,6 +239,7 @@ class Connection:
                 at += 1
             if sent:
                 pending[at] = pending[at][sent:]
+        return pending[at:]
 
     async def receive_into(self, buffer_for: Callable[[int], bytearray]) -> tuple[bytearray, int]:
         """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id."""

@@ -7,6 +7,7 @@ formed as late as possible: what gathers while five are on the way shares the ne
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -51,6 +52,8 @@ class TargetWriter:
         """Lanes with something to send, the longest waiting first; the others are not looked at, however many they are."""
         self._ready = asyncio.Event()
         self._connection: Connection | None = None
+        self._unsent: list[memoryview] = []
+        """The rest of a request that the socket did not take at once; nothing is sent before it."""
         self._waiting: deque[tuple[float, list[LaneRun]]] = deque()
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
@@ -85,6 +88,13 @@ class TargetWriter:
             self._queued.pop(run, None)
 
     def wake(self) -> None:
+        """There may be something to send. It goes at once: a record that has just come need not wait for a turn of the loop."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            with contextlib.suppress(ConnectionLost):  # whoever waits for answers meets it too, and says so
+                self._send_now(connection)
+                if not self._unsent and not connection.login_ends:
+                    return
         self._ready.set()
 
     async def close(self) -> None:
@@ -112,7 +122,7 @@ class TargetWriter:
                 group.create_task(self._take_answers(connection))
                 group.create_task(self._watch(connection))
         except* _LoginEnds:
-            connection.close()
+            connection.close()  # nothing is on the way
             self._ready.set()
             renew = True
         except* ConnectionLost as errors:
@@ -131,23 +141,29 @@ class TargetWriter:
                 raise ConnectionLost(f"{connection.name}: a produce request was not answered within {limit_s:g} s")
 
     async def _send_all(self, connection: Connection) -> None:
-        version = connection.version(PRODUCE_API, 13)
-        if version == 12:
-            version = 11
+        """Send on whenever the socket takes more, or something came that `wake` could not send."""
         while True:
             await self._ready.wait()
             self._ready.clear()
-            while len(self._waiting) < _REQUESTS_ON_THE_WAY:
-                if connection.login_ends:
-                    if self._waiting:
-                        break  # the last answer comes back here
-                    raise _LoginEnds
-                runs, topics = self._form()
-                if not runs:
-                    break
-                self._waiting.append((self._loop.time(), runs))
-                buffers = encode_produce(version, connection.next_correlation(), CLIENT_ID, self._timeout_ms, topics)
-                await connection.send(buffers)
+            if connection.login_ends and not self._waiting:
+                raise _LoginEnds
+            self._send_now(connection)
+            while self._unsent:
+                await connection.send(self._unsent)
+                self._unsent = []
+                self._send_now(connection)
+
+    def _send_now(self, connection: Connection) -> None:
+        """Requests, until too many are on the way, nothing is left to send, or the socket takes no more."""
+        while not self._unsent and len(self._waiting) < _REQUESTS_ON_THE_WAY:
+            if connection.login_ends:
+                return  # with the last answer the connection is given up
+            runs, topics = self._form()
+            if not runs:
+                return
+            self._waiting.append((self._loop.time(), runs))
+            version, number = _version(connection), connection.next_correlation()
+            self._unsent = connection.send_now(encode_produce(version, number, CLIENT_ID, self._timeout_ms, topics))
 
     def _form(self) -> tuple[list[LaneRun], list[ProduceTopic]]:
         """At most one batch of each lane that may send now, the longest waiting lanes first."""
@@ -173,9 +189,7 @@ class TargetWriter:
         return chosen, [ProduceTopic(name, _id_bytes(key), found) for (name, key), found in batches.items()]
 
     async def _take_answers(self, connection: Connection) -> None:
-        version = connection.version(PRODUCE_API, 13)
-        if version == 12:
-            version = 11
+        version = _version(connection)
         while True:
             answer, size = await connection.receive_into(self._answer_buffer)
             result = decode_produce(version, memoryview(answer)[:size])
@@ -185,7 +199,7 @@ class TargetWriter:
             now_ms = self._now_ms()
             for run in runs:
                 self._hand(run, answers, now_ms)
-            self._ready.set()
+            self.wake()
             self._on_answer()
 
     def _hand(self, run: LaneRun, answers: dict[tuple[str | bytes, int], ProducedPartition], now_ms: int) -> None:
@@ -210,9 +224,15 @@ class TargetWriter:
         if self._connection is not None:
             self._connection.close()
         self._waiting.clear()
+        self._unsent = []
         for run in list(self._lanes.values()):
             run.connection_ended(message)
         self._on_answer()
+
+
+def _version(connection: Connection) -> int:
+    offered = connection.version(PRODUCE_API, 13)
+    return 11 if offered == 12 else offered
 
 
 @lru_cache(maxsize=4096)

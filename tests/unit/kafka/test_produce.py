@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.connections import Buffers, Connection
 from heliograph.kafka.lane import Failure, LaneRun
 from heliograph.kafka.produce import TargetWriter
 from heliograph.model.lanes import LaneId
 from tests.unit.kafka.lanes import NOW, answer, following, lane, push
+from tests.unit.kafka.test_connections import next_request, serving, versions_answer
 
 
 class Writer(TargetWriter):
@@ -108,3 +112,45 @@ def test_a_lane_that_failed_or_left_is_not_sent_and_one_that_comes_with_batches_
         assert chosen(writer) == []
 
     told(story)
+
+
+_BATCH = 3 << 20
+
+
+class Dialler:
+    """Of a cluster client, what a writer uses."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    async def dial(self, _: int, buffers: Buffers) -> Connection:
+        return await Connection.open("127.0.0.1", self._port, 5, buffers=replace(buffers, send=1 << 16))
+
+
+def test_nothing_comes_between_two_parts_of_a_request_however_often_the_writer_is_woken() -> None:
+    """Requests are larger than the socket's buffer, and the broker reads them slowly."""
+    found: list[bytes] = []
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader)))
+        while len(found) < 2:
+            await asyncio.sleep(0.05)
+            found.append(await next_request(reader))
+
+    async def story() -> None:
+        async with serving(broker) as port:
+            writer = TargetWriter(cast(ClusterClient, Dialler(port)), 1, lambda: NOW, 1000, lambda: None)
+            for number, run in enumerate(lanes(4)):
+                writer.add(run)
+                push(run, data=bytes([number]) * _BATCH, size=_BATCH)
+            async with asyncio.timeout(20):
+                while len(found) < 2:
+                    writer.wake()
+                    await asyncio.sleep(0)
+            await writer.close()
+
+    asyncio.run(story())
+    assert [struct.unpack_from(">h", request)[0] for request in found] == [0, 0]
+    for request, numbers in zip(found, ((0, 1), (2, 3)), strict=True):
+        assert all(bytes([number]) * _BATCH in request for number in numbers)
+        assert len(request) < 2 * _BATCH + 200
