@@ -178,7 +178,8 @@ def test_lanes_are_searched_sorted_and_opened_by_keyboard(browser: Browser, five
     tab.press("Escape")
     tab.wait("!document.querySelector('.detail')", "the lane is closed")
     tab.press("Escape")
-    tab.sees("1,900 lanes")
+    # "12 of 1,900 lanes" is not it yet, and a header that moves under the mouse when the others come is missed.
+    tab.wait("document.querySelectorAll('tbody tr').length === 50", "all lanes are back")
     tab.click("th button", "Records/s")
     tab.wait("location.hash.includes('sort=records_per_s')")
     rates = tab.wait(RATES, "rows stand by their rate")
