@@ -133,7 +133,10 @@ class FlowPlanner:
         existing = self._target.topics()
         target_names = {name for name in existing if name in set(remote.values())}
         target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
-        actions = plan_topics(topics, target, remote.__getitem__, self._topic_rules())
+        rules = TopicRules(
+            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
+        )
+        actions = plan_topics(topics, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
         partitions = [(name, number) for name, topic in carried.items() for number in range(topic.partitions)]
@@ -153,12 +156,6 @@ class FlowPlanner:
             config_topics=tuple(
                 configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
             ),
-        )
-
-    def _topic_rules(self) -> TopicRules:
-        settings = self.settings
-        return TopicRules(
-            settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
         )
 
     def remote_name(self, topic: str) -> str:
@@ -202,18 +199,7 @@ class FlowPlanner:
             self._source.create(make_heartbeats_topic(ours).topic, REPLICATION_OPTION)
         except HeliographError:
             return plan  # the job meets the same, and tells it
-        made = self._source.topics([HEARTBEATS], with_configs=True)
-        remote = {HEARTBEATS: self.remote_name(HEARTBEATS)}
-        there = self._target.topics(remote.values(), with_configs=True)
-        return replace(
-            plan,
-            # In the order of every later look: other lanes would be another epoch.
-            topics=dict(sorted({**plan.topics, **made}.items())),
-            remote={**plan.remote, **remote},
-            actions=(*plan.actions, *plan_topics(made, there, remote.__getitem__, self._topic_rules())),
-            starts={**plan.starts, (HEARTBEATS, 0): 0},
-            ends={**plan.ends, (HEARTBEATS, 0): 0},
-        )
+        return replace(self.discover(), progress=plan.progress, lookalikes=plan.lookalikes)
 
     def missing_own_topics(self) -> list[CreateTopic]:
         """Heliograph's own topics that `apply` would make."""
