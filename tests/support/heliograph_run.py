@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -67,9 +68,8 @@ class HeliographRun:
         self._program = program
         self._arguments = ["run", str(properties), *options]
         self._environ = dict(environ) if environ is not None else None
-        number = sum(1 for _ in properties.parent.glob(f"{properties.stem}*.out"))
-        self.stdout = properties.with_name(f"{properties.stem}-{number}.out")
-        self.stderr = properties.with_name(f"{properties.stem}-{number}.err")
+        self.stdout = _own_file(properties)
+        self.stderr = self.stdout.with_suffix(".err")
         self._process: subprocess.Popen[bytes] | ForkedRun | None = None
         self._seen: dict[int, psutil.Process] = {}
 
@@ -101,7 +101,7 @@ class HeliographRun:
     @property
     def output(self) -> str:
         """Everything it has printed so far, both streams."""
-        # A run that was asked for a moment ago has not opened its files yet.
+        # A run that was asked for a moment ago has not opened its second file yet.
         files = [path for path in (self.stdout, self.stderr) if path.exists()]
         return "".join(path.read_text(errors="replace") for path in files)
 
@@ -187,6 +187,16 @@ class HeliographRun:
             for child in children(root):
                 self._seen.setdefault(child.pid, child)
         return [process for process in self._seen.values() if lives(process)]
+
+
+def _own_file(properties: Path) -> Path:
+    """For one run alone: two of the same file may be made before either is started."""
+    for number in itertools.count():
+        path = properties.with_name(f"{properties.stem}-{number}.out")
+        with contextlib.suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return path
+    raise AssertionError
 
 
 def _parent(process: psutil.Process) -> psutil.Process | None:

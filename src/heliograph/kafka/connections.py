@@ -90,7 +90,7 @@ class Connection:
         self.name = name
         self.versions: dict[int, tuple[int, int]] = {}
         self.closed = False
-        self._ended = "closed"
+        self._ended: object = "closed"
         """Why, once it is."""
 
     @classmethod
@@ -322,10 +322,13 @@ class Connection:
                 remove(descriptor)
 
     def _lost(self, reason: object) -> ConnectionLost:
+        """The first reason counts, whoever meets it; its cause tells a certificate that is refused from a line that broke."""
         if not self.closed:
-            self._ended = str(reason)
+            self._ended = reason
             self.close()
-        return ConnectionLost(f"{self.name}: {self._ended}")
+        lost = ConnectionLost(f"{self.name}: {self._ended}")
+        lost.__cause__ = self._ended if isinstance(self._ended, BaseException) else None
+        return lost
 
     def close(self) -> None:
         if self.closed:

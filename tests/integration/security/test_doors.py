@@ -11,6 +11,7 @@ import pytest
 from heliograph.errors import AccessRefused, ConnectionLost, HeliographError, SetupError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.connections import Connection
 from heliograph.kafka.keystores import carried
 from heliograph.model.clusters import Cluster
 from tests.support.certificates import PASSWORD
@@ -147,6 +148,29 @@ def test_a_broker_that_wants_a_certificate_says_so(secured: Secured, version: st
     for said in refusals(secured.through("TLS", secured.tls(ssl_enabled_protocols=version)), AccessRefused):
         assert "it wants a certificate of ours" in said
         assert "set ssl.keystore.location" in said
+
+
+def test_a_refusal_that_comes_late_says_so_too(secured: Secured) -> None:
+    """In TLS 1.3 it comes after our handshake, and finds us waiting for the first answer."""
+    cluster = secured.through("TLS", secured.tls(ssl_enabled_protocols="TLSv1.3"))
+    host, port = cluster.bootstrap[0].split(":")
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pause_s: float) -> None:
+        while part := await reader.read(65536):
+            await asyncio.sleep(pause_s)
+            writer.write(part)
+        writer.close()
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_broker = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(pass_on(reader, to_broker[1], 0), pass_on(to_broker[0], writer, 0.1))
+
+    async def open_door() -> None:
+        async with await asyncio.start_server(accepted, "127.0.0.1", 0) as slow:
+            await Connection.open("127.0.0.1", slow.sockets[0].getsockname()[1], 5, cluster.security)
+
+    with pytest.raises(AccessRefused, match="it wants a certificate of ours"):
+        asyncio.run(open_door())
 
 
 def test_a_certificate_of_ours_that_the_broker_does_not_take_says_so(secured: Secured) -> None:

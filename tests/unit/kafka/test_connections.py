@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -230,6 +231,19 @@ def test_a_large_frame_that_stops_short_is_told_as_a_lost_connection() -> None:
         await connection.send(numbered(1))
         with pytest.raises(ConnectionLost, match="closed by the broker"):
             await connection.receive_into(bytearray)
+
+    with_broker(serve, use)
+
+
+def test_whoever_waits_for_a_frame_is_told_what_ended_the_connection() -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await asyncio.sleep(0.01)
+
+    async def use(connection: Connection) -> None:
+        with pytest.raises(ConnectionLost, match="reset by peer") as lost:
+            await connection.receive_into(bytearray)
+        assert isinstance(lost.value.__cause__, ConnectionResetError)
 
     with_broker(serve, use)
 
