@@ -73,6 +73,8 @@ class Conductor:
         self.owners: dict[str, Ownership] = {}
         self._unsettled: set[str] = set()
         """Lanes that somebody waits for, or whose carrier may be told more; at rest there are none."""
+        self._planned: set[str] | None = None
+        """The lanes that are to be carried now; None: whichever a task comes with."""
         self.started: set[tuple[int, int]] = set()
         """(epoch, slot) of every task that dialled in: the watchdog looks here."""
         self.on_gap: Callable[[str, float], None] = lambda key, seconds: None
@@ -97,11 +99,15 @@ class Conductor:
     def _heard(self, task: TaskEnd, message: words.Message) -> None:
         match message["kind"]:
             case "ready":
-                task.lanes = set(message["lanes"])
                 task.ready = True
+                # Its order may be older than the plan: what was paused or taken out since is not given to it.
+                unplanned = [key for key in message["lanes"] if self._planned is not None and key not in self._planned]
+                if unplanned:
+                    task.line.send(words.release(unplanned))
+                task.lanes = set(message["lanes"]) - set(unplanned)
                 asked: dict[TaskEnd, list[str]] = {}
                 for key in message["lanes"]:
-                    if (holder := self._offer(task, key)) is not None:
+                    if key in task.lanes and (holder := self._offer(task, key)) is not None:
                         asked.setdefault(holder, []).append(key)
                 for holder, keys in asked.items():
                     holder.line.send(words.release(keys))
@@ -250,13 +256,16 @@ class Conductor:
             task.line.send(words.stop())
 
     def keep_only(self, keys: set[str]) -> None:
-        """Other lanes are no longer planned: whoever carries them drains them."""
+        """Other lanes are no longer planned: whoever carries them drains them, and whoever waits for them does not get them."""
+        self._planned = keys
         for key, owner in self.owners.items():
             if key in keys:
                 continue
             owner.planned, owner.unread_since = False, None
-            if owner.holder is not None:
-                owner.holder.line.send(words.release([key]))
+            for task in (owner.holder, owner.waiting):
+                if task is not None:
+                    task.line.send(words.release([key]))
+            owner.waiting = None
 
     def carries(self, flow: str) -> bool:
         """Whether a task has a lane of this flow."""

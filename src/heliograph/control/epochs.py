@@ -86,6 +86,7 @@ class Epochs:
         while not self._stopping:
             self._changed.clear()
             work = self._work()
+            self._conductor.keep_only({lane.id.key for lane in work.lanes})
             orders = self._orders(work, self._placed(work))
             if not orders:
                 await self._pause(1.0)

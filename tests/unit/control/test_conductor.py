@@ -493,3 +493,27 @@ def test_lanes_that_are_no_longer_planned_are_released_by_their_holder(stage: St
     assert stage.conductor.carries(B.split("/")[0])
     assert stage.holder(A) is None
     assert stage.holder(B) == "one"
+
+
+def test_an_order_that_is_older_than_the_plan_does_not_bring_a_lane_back(stage: Stage) -> None:
+    """It was paused or taken out after the epoch was ordered and before its task dialled in."""
+    stage.conductor.keep_only({B})
+    line = stage.task("one", A, B)
+    assert line.said("release") == [words.release([A])]
+    assert gos(line) == [([B], ALONE, {})]
+    assert not stage.conductor.carries_lane(A)
+    stage.lose(line)
+    stage.conductor.keep_only({A, B})
+    assert sorted(gos(stage.task("two", A, B, epoch=2))) == [([A], ALONE, {}), ([B], HELD, {})]
+
+
+def test_a_lane_that_is_taken_out_while_it_changes_hands_goes_to_nobody(stage: Stage) -> None:
+    old = stage.task("one", A, B)
+    new = stage.task("two", A, B, epoch=2)
+    stage.conductor.keep_only({B})
+    assert new.said("release") == [words.release([A])]
+    stage.says(old, words.released([(A, "entry", True), (B, "entry", True)]))
+    assert gos(new) == [([B], ALONE, {B: "entry"})]
+    assert stage.holder(A) is None
+    stage.tick(10)
+    assert len(gos(new)) == 1

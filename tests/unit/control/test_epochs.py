@@ -181,6 +181,15 @@ def test_load_that_has_moved_is_shared_out_again_without_waiting_for_the_end_of_
     assert places[1][heavy[0]] != places[1][heavy[1]]
 
 
+def test_with_every_epoch_only_its_lanes_are_to_be_carried(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[set[str]] = []
+    monkeypatch.setattr(stage.conductor, "keep_only", planned.append)
+    stage.carry(1)
+    stage.work = replace(stage.work, lanes=(lane(1),))
+    stage.carry(10)
+    assert planned == [{lane(number).id.key for number in range(3)}, {lane(1).id.key}]
+
+
 def test_an_order_has_all_that_its_task_needs_and_nothing_of_other_flows(stage: Stage) -> None:
     stage.epochs.address = ("10.0.0.1", 4000)
     lanes = (lane(0), lane(1), lane(0, "A->C"))
