@@ -50,8 +50,9 @@ def test_two_runs_started_together_make_one_identical_copy(
             },
         )
         with HeliographRun(file, "--until-caught-up") as first, HeliographRun(file, "--until-caught-up") as second:
-            assert first.wait() == 0, first.output
-            assert second.wait() == 0, second.output
+            for run in (first, second):
+                assert run.wait() == 0, run.output
+                assert ", 5 lanes, in" in run.output, run.output
         pairs = {topic: f"{alias}.{topic}" for topic in (plain, transactional)}
         comparison = compare_topics(source, target, pairs)
         assert comparison.identical, (number, [str(difference) for difference in comparison.differences[:5]])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from heliograph.control.board import Board
 from heliograph.control.flow_watch import FlowWatch
 
-_PARKED_IS_FINAL_SECONDS = 10.0
+_FINAL_SECONDS = 10.0
+"""What keeps a lane for so long will not go away by itself."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Outcome:
         self._watches = watches
         self._board = board
         self.done: set[str] = set()
+        self._refused_since: dict[str, int] = {}
 
     def planned(self) -> list[str]:
         """All lanes of the first plan, and those for which no remote partition could be made."""
@@ -42,16 +44,18 @@ class Outcome:
         ]
 
     def is_reached(self, now_ms: int) -> bool:
-        """Every planned lane is done, refused, or parked for so long that it will not go on by itself."""
+        """Every planned lane is done, or refused or parked for so long that it will not go on by itself."""
         if any(watch.opened is None for watch in self._watches):
             return False
-        refused = self._refused()
-        for key in self.planned():
-            row = self._board.lanes[key].row if key in self._board.lanes else {}
-            parked = row.get("state") == "parked" and now_ms - row["since_ms"] > _PARKED_IS_FINAL_SECONDS * 1000
-            if key not in self.done and not parked and key not in refused:
-                return False
-        return True
+        self._refused_since = {key: self._refused_since.get(key, now_ms) for key in self._refused()}
+        return all(key in self.done or self._is_final(key, now_ms) for key in self.planned())
+
+    def _is_final(self, key: str, now_ms: int) -> bool:
+        since = self._refused_since.get(key)
+        row = self._board.lanes[key].row if key in self._board.lanes else {}
+        if since is None and row.get("state") == "parked":
+            since = row["since_ms"]
+        return since is not None and now_ms - since > _FINAL_SECONDS * 1000
 
     def _refused(self) -> dict[str, str]:
         return {

@@ -216,7 +216,8 @@ class FlowPlanner:
             return plan
         hidden: set[str] = set()
         target = self._target.topics(sorted(plan.remote.values()), with_configs=True, hidden=hidden)
-        refused = {name: self._unseen(name) for name in hidden} | refused
+        lost = plan.remote.values() - target.keys() - hidden
+        refused = {name: _gone(name) for name in lost} | {name: self._unseen(name) for name in hidden} | refused
         unmade = {topic: refused[name] for topic, name in plan.remote.items() if name in refused}
         return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target), unmade=unmade)
 
@@ -276,6 +277,11 @@ class FlowPlanner:
 
     def target_ends(self, lanes: Iterable[Lane]) -> dict[Partition, int]:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
+
+
+def _gone(name: str) -> Unmade:
+    """Neither refused nor there. Without a word the run would go on without its lanes, and a copy would end too soon."""
+    return Unmade(f"the remote topic {name} was made and is not to be seen", "see who deletes it; it is made again")
 
 
 def flow_rules(plan: FlowPlan, throttle: tuple[tuple[str, float], ...] = ()) -> FlowRules:

@@ -304,7 +304,7 @@ class Replicator:
                 if self.options.until_caught_up:
                     if watch.first is None or key not in planned:
                         continue  # made since; what was planned and refused at first is carried once it may be
-                    until[key] = watch.first.plan.ends.get((lane.id.topic, lane.id.partition), 0)
+                    until[key] = watch.first.plan.ends[lane.id.topic, lane.id.partition]
                 lanes.append(lane)
         return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
 

@@ -31,6 +31,7 @@ from heliograph.kafka.admin_requests import (
     described_configs,
     described_topics,
     log_sizes,
+    unfenced_brokers,
     wish,
 )
 from heliograph.kafka.config_changes import ConfigChange, altered
@@ -141,7 +142,7 @@ class ClusterAdmin:
         return None if config is None else config.value
 
     def create(self, action: CreateTopic, option: str = "replication.factor") -> bool:
-        """Create a topic and wait until it can be used; False if it was there already.
+        """Create a topic and wait until it can be used, also where it was there already: then False.
 
         `option` is the one that chose the replication factor: the error names it.
         """
@@ -150,11 +151,13 @@ class ClusterAdmin:
             self._call(doing, lambda client: check_created(client.create_topics(wish([action]), raise_errors=False)))
         except BrokerRefused as refusal:
             if refusal.code == _TOPIC_EXISTS:
+                # Another run of the same flow made it a moment ago: the controller knows it before the brokers do.
+                self._wait_for_leaders(doing, {action.name: 1})
                 return False
             if refusal.code == _INVALID_REPLICATION_FACTOR:
                 raise self._too_few_brokers(action, option) from refusal
             raise
-        self._wait_for_leaders(doing, [action])
+        self._wait_for_leaders(doing, {action.name: action.partitions})
         return True
 
     def create_all(self, actions: Sequence[CreateTopic]) -> dict[str, BrokerRefused]:
@@ -168,7 +171,7 @@ class ClusterAdmin:
         doing = f"create topics '{actions[0].name}' and {len(actions) - 1} more"
         answer = self._call(doing, lambda client: client.create_topics(wish(actions), raise_errors=False))
         failed = {row["name"]: row for row in answer["topics"] if row["error_code"]}
-        self._wait_for_leaders(doing, [action for action in actions if action.name not in failed])
+        self._wait_for_leaders(doing, {one.name: one.partitions for one in actions if one.name not in failed})
         told = ((action.name, self._alone(action, failed[action.name])) for action in actions if action.name in failed)
         return {name: refusal for name, refusal in told if refusal is not None}
 
@@ -183,8 +186,7 @@ class ClusterAdmin:
             return refusal
         return None
 
-    def _wait_for_leaders(self, doing: str, actions: Sequence[CreateTopic]) -> None:
-        wanted = {action.name: action.partitions for action in actions}
+    def _wait_for_leaders(self, doing: str, wanted: Mapping[str, int]) -> None:
         if wanted:
             self._call(f"{doing}, wait for leaders", partial(check_ready, wanted=wanted))
 
@@ -199,7 +201,7 @@ class ClusterAdmin:
             if refusal.code == _INVALID_PARTITIONS and self._partitions(action.name) >= action.want:
                 return False
             raise
-        self._call(f"{doing}, wait for leaders", partial(check_ready, wanted={action.name: action.want}))
+        self._wait_for_leaders(doing, {action.name: action.want})
         return True
 
     def ends(self, partitions: Iterable[Partition], isolation: str = "read_committed") -> dict[Partition, int]:
@@ -253,8 +255,7 @@ class ClusterAdmin:
             self.create(CreateTopic(FLOWS_TOPIC, 1, replicas, configs, reason), INTERNAL_REPLICATION_OPTION)
 
     def _broker_ids(self) -> list[int]:
-        rows = self._call("describe the cluster", described_cluster)["brokers"]
-        return [int(row["broker_id"]) for row in rows if not row.get("is_fenced", False)]
+        return self._call("find a broker that is not fenced", unfenced_brokers)
 
     def _partitions(self, name: str) -> int:
         topic = self.topics([name]).get(name)

@@ -33,6 +33,14 @@ def described_cluster(client: KafkaAdminClient) -> dict[str, Any]:
     return found
 
 
+def unfenced_brokers(client: KafkaAdminClient) -> list[int]:
+    """At least one: a broker that was slow for a while is fenced until the controller hears of it again."""
+    rows = described_cluster(client)["brokers"]
+    if found := [int(row["broker_id"]) for row in rows if not row.get("is_fenced", False)]:
+        return found
+    raise foreign.MetadataEmptyBrokerList("all brokers are fenced")
+
+
 def described_topics(
     client: KafkaAdminClient, names: list[str] | None, hidden: set[str] | None = None
 ) -> list[dict[str, Any]]:

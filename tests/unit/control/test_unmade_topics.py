@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
+import pytest
+
 from heliograph.config.load import load
 from heliograph.control.board import Board
 from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.opening import OpenedFlow, keeping_lanes
 from heliograph.control.outcome import Outcome
-from heliograph.control.planner import FlowPlan, Unmade
+from heliograph.control.planner import FlowPlan, FlowPlanner, Unmade
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from tests.support.entries import FRESH
@@ -72,7 +74,47 @@ def test_a_run_that_ends_by_itself_says_which_topics_it_could_not_copy() -> None
     outcome = Outcome([cast(FlowWatch, Watch(now, now))], Board())
     assert not outcome.is_reached(0)
     outcome.done.add("A->B/orders/0")
-    assert outcome.is_reached(0)
+    assert not outcome.is_reached(0), "it may be there at the next look"
+    assert not outcome.is_reached(10_000)
+    assert outcome.is_reached(10_001)
     summary = outcome.summary(1.0, until_caught_up=True)
     assert (summary.lanes, summary.topics) == (2, 2)
     assert summary.unfinished == (("A->B/clicks/0", UNMADE.reason),)
+
+
+def test_a_lane_that_is_refused_for_a_moment_does_not_end_the_run() -> None:
+    watch = Watch(opened("orders"), opened("orders"))
+    outcome = Outcome([cast(FlowWatch, watch)], Board())
+    outcome.done.add("A->B/orders/0")
+    assert not outcome.is_reached(0)
+    watch.opened = opened("orders", "clicks")
+    assert not outcome.is_reached(20_000), "it is carried now"
+    watch.opened = opened("orders")
+    assert not outcome.is_reached(25_000), "and was refused for a moment only"
+    assert outcome.is_reached(35_001)
+
+
+class Target:
+    """A cluster that takes every topic and shows only some of them."""
+
+    def __init__(self, *shown: str) -> None:
+        self._shown = shown
+
+    def ensure_internal_topics(self, _: int) -> None:
+        pass
+
+    def create_all(self, _: object) -> dict[str, object]:
+        return {}
+
+    def topics(self, names: list[str], **_: object) -> dict[str, Topic]:
+        return {name: Topic(name, f"id-{name}", 1, {}) for name in names if name in self._shown}
+
+
+def test_a_remote_topic_that_was_made_and_is_not_to_be_seen_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = FlowPlanner(SETTINGS, load(FILE, "mm2.properties").engine)
+    monkeypatch.setattr(planner, "_target", Target("A.orders"))
+    made = planner.apply(plan("orders", "clicks"))
+    assert [lane.id.topic for lane in made.lanes] == ["orders"]
+    assert {topic: unmade.reason for topic, unmade in made.unmade.items()} == {
+        "clicks": "the remote topic A.clicks was made and is not to be seen"
+    }
