@@ -36,6 +36,7 @@ from heliograph.replication.attach import (
     distance,
     expected_offset,
     is_guarded,
+    is_overtaken,
     next_by_headers,
     next_in_sequence,
 )
@@ -65,6 +66,10 @@ class LostOnTarget(LaneParked):
 
 class NewerGeneration(LaneParked):
     """The target knows a later epoch than our entry: the ledger must be read again."""
+
+
+class Overtaken(LaneParked):
+    """Another attempt wrote while this one looked: look again."""
 
 
 class Attacher:
@@ -111,7 +116,7 @@ class Attacher:
         if not found.had_state and not records and entry.sequence_next:
             position = await self._before(source, position)
         if position.last is not None:
-            await self._prove(lane, target, entry, position)
+            await self._prove(lane, target, entry, position, found.sequence)
         timestamp = remembered.last_timestamp if remembered is not None else -1
         expected = expected_offset(entry, tail, records)
         return Start(
@@ -267,14 +272,16 @@ class Attacher:
                 return replace(position, last=seen)
         return position
 
-    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: Position) -> None:
+    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: Position, sequence: int) -> None:
         """P2.6: the last record of ours on the target is the record before our position."""
         ours = await self.last_of_ours(target, entry)
         assert position.last is not None  # noqa: S101  the caller walked
         if ours is None:
             return  # deleted from the target since: nothing to compare with
-        wanted = record_at(position.last.data, position.before())
         header = ours.header
+        if is_overtaken(sequence, OurBatch(header.base_offset, header.base_sequence, header.last_offset_delta)):
+            raise Overtaken("another attempt carries this lane and is ahead")
+        wanted = record_at(position.last.data, position.before())
         there = record_at(ours.data, header.base_offset + header.last_offset_delta)
         if comparable(lane, wanted) != comparable(lane, there):
             raise LaneParked(

@@ -22,7 +22,7 @@ from heliograph.errors import (
     LaneParked,
 )
 from heliograph.kafka.alignment import Aligner, NotAligned
-from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, PositionLost
+from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, Overtaken, PositionLost
 from heliograph.kafka.claims import open_next, transactional_id
 from heliograph.kafka.lane import LaneRun, Start
 from heliograph.kafka.policy_steps import PolicySteps
@@ -156,7 +156,7 @@ class LaneLife:
         match error:
             case PositionLost() | LostOnTarget() | TopicReplaced():
                 await self._steps.carry_out(self._settle(error, entry), str(error))
-            case NewerGeneration() | NotCountable():
+            case NewerGeneration() | NotCountable() | Overtaken():
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
             case NotAligned():
                 await self.park(EventKind.ALIGNMENT, str(error), error.what_to_do)

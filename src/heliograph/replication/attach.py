@@ -147,6 +147,11 @@ def distance(entry: LedgerEntry, sequence: int) -> Ahead | Behind:
     return Behind((SEQUENCE_MASK + 1) - ahead)
 
 
+def is_overtaken(sequence: int, last: OurBatch) -> bool:
+    """Whether the target's last batch of ours came after it was asked what comes next: another attempt writes."""
+    return 0 < (next_sequence(last.base_sequence, last.last_offset_delta + 1) - sequence) & SEQUENCE_MASK < _HALF
+
+
 def contradiction(entry: LedgerEntry, tail: TargetTail, found: Ahead | Behind) -> Lost | None:
     """P3.5: a target that ends before what it acknowledged, but claims to have it all, took a batch into an empty log."""
     if isinstance(found, Ahead) and tail.end < entry.target_next:

@@ -11,9 +11,12 @@ from confluent_kafka.admin import NewTopic
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.errors import HeliographError
+from heliograph.kafka.attach import Attacher
+from heliograph.kafka.ranges import Log
 from heliograph.kafka.slot import now_ms
 from heliograph.model.events import EventKind
-from heliograph.model.lanes import Identity
+from heliograph.model.lanes import Identity, LedgerEntry
+from heliograph.replication.attach import Remembered
 from tests.integration.protocol.harness import (
     BATCH_BY_BATCH,
     QUICK,
@@ -147,6 +150,33 @@ def test_a_tampered_position_disproves_the_attach(mirror: Mirror) -> None:
     with Attempt(opened, SILENT) as attempt:
         attempt.wait_parked("attach disproved")
     assert ends(mirror.target, mirror.remote)[0] == 30
+
+
+def test_an_attempt_that_is_overtaken_while_it_looks_looks_again(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2.6: another attempt wrote after the target was asked what it has; that disproves nothing, and nobody is alarmed."""
+    mirror.make_topic()
+    write_single_record_batches(mirror.source, mirror.topic, 30)
+    opened = mirror.open()
+    with Attempt(opened, SILENT) as attempt:
+        attempt.wait_for_records(30)
+        attempt.kill()
+    ask, answers = Attacher.remembered, []
+
+    async def late(self: Attacher, log: Log, entry: LedgerEntry) -> Remembered | None:
+        found = await ask(self, log, entry)
+        answers.append(found)
+        return replace(found, last_sequence=9) if found is not None and len(answers) == 1 else found
+
+    monkeypatch.setattr(Attacher, "remembered", late)
+    write(mirror.source, mirror.topic, samples(10, seed=2))
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_for_records(10)
+        assert len(answers) == 2, "it looked again"
+        assert EventKind.PARKED not in {event.kind for event in attempt.events}
+        attempt.stop()
+    mirror.assert_identical(40)
 
 
 def test_more_records_on_the_target_than_the_source_has_parks(mirror: Mirror) -> None:

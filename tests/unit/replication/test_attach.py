@@ -24,6 +24,7 @@ from heliograph.replication.attach import (
     expected_offset,
     guard_margin_ms,
     is_guarded,
+    is_overtaken,
     next_by_headers,
     next_in_sequence,
 )
@@ -287,3 +288,20 @@ def test_a_batch_without_a_timestamp_guards_nothing() -> None:
 @pytest.mark.parametrize(("expiration_ms", "margin_ms"), [(DAY, HOUR), (2 * HOUR, HOUR), (HOUR, HOUR // 2), (10, 5)])
 def test_the_margin_is_one_hour_or_half_of_a_shorter_memory(expiration_ms: int, margin_ms: int) -> None:
     assert guard_margin_ms(expiration_ms) == margin_ms
+
+
+@pytest.mark.parametrize(
+    ("sequence", "base", "delta", "overtaken"),
+    [
+        (30, 20, 9, False),
+        (30, 20, 10, True),
+        (30, 40, 0, True),
+        (30, 10, 9, False),
+        (3, LAST, 3, False),
+        (3, 0, 4, True),
+    ],
+)
+def test_a_batch_that_came_after_the_question_overtakes_it(
+    sequence: int, base: int, delta: int, overtaken: bool
+) -> None:
+    assert is_overtaken(sequence, OurBatch(0, base, delta)) is overtaken
