@@ -86,7 +86,7 @@ class _Changes:
             "reload": (steering.reload, ()),
         }
         for verb, (change, names) in changes.items():
-            desk.answer(verb, partial(self._made, change, names))
+            desk.change(verb, partial(self._made, change, names))
 
     async def _made(
         self, change: Callable[..., Awaitable[Change]], names: tuple[str, ...], args: Args

@@ -135,6 +135,15 @@ def test_a_topic_is_paused_with_its_reason_and_goes_on_where_it_was(stage: Stage
     assert compare_topics(stage.clusters.a.bootstrap, stage.clusters.b.bootstrap, topics).differences == []
 
 
+def test_who_looks_after_a_change_was_answered_sees_it(stage: Stage) -> None:
+    """Not a second later, with the next view."""
+    for _ in range(3):
+        stage.tell("POST", "/pause", {"topic": f"{stage.w}.held", "reason": "a look"})
+        assert [hold["reason"] for hold in stage.rest.flow(stage.flow)["holds"]] == ["a look"]
+        stage.tell("POST", "/resume", {"topic": f"{stage.w}.held"})
+        assert stage.rest.flow(stage.flow)["holds"] == []
+
+
 def test_a_drain_carries_what_is_there_and_then_stops(stage: Stage) -> None:
     before = stage.copied("drained")
     stage.write("drained", 500)

@@ -120,6 +120,9 @@ class Board:
         if row["state"] in ("waiting", "done") and row["position"] < view.row["position"]:
             return
         if row["state"] == "done" and not row["finished"] and view.row["state"] == "following":
+            # Its successor says the rest; how far it got counts now, as what it carried does.
+            further = {name: row[name] for name in _PLACES if row.get(name, -1) > view.row.get(name, -1)}
+            view.row = view.row | further | {"waiting_since_ms": row.get("waiting_since_ms", 0)}
             return
         view.row = row | _kept(row, view.row)
         (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)

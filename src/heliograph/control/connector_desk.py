@@ -47,4 +47,4 @@ def register(desk: Desk, replicator: Replicator) -> None:
         ("alter-offsets", offsets.alter),
         ("reset-offsets", offsets.reset),
     ):
-        desk.answer(f"connector-{name}", change(what))
+        desk.change(f"connector-{name}", change(what))

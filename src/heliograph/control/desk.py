@@ -43,6 +43,8 @@ class Desk:
         self._views = views
         self._news = news
         self._answers: dict[str, Answer] = {}
+        self._changes: set[str] = set()
+        """Which of them change the run."""
         self._token = secrets.token_hex(16)
         self._asked = asyncio.Semaphore(_ASKED_AT_ONCE)
         self._answering: set[asyncio.Task[None]] = set()
@@ -60,6 +62,11 @@ class Desk:
 
     def answer(self, what: str, answer: Answer) -> None:
         self._answers[what] = answer
+
+    def change(self, what: str, answer: Answer) -> None:
+        """As `answer`. The server sees what came of it before whoever asked is told: who looks next sees it too."""
+        self.answer(what, answer)
+        self._changes.add(what)
 
     async def keep(self) -> None:
         if not self._settings.listeners:
@@ -152,13 +159,19 @@ class Desk:
 
     async def _show_forever(self, line: Line) -> None:
         while True:
-            if line.backlog < _BACKLOG_BYTES:  # a server that does not read is not shown more than it can hold
-                line.send({"kind": "view", **self._news()})
+            self._show(line)
             await asyncio.sleep(_SHOW_SECONDS)
+
+    def _show(self, line: Line) -> None:
+        if line.backlog < _BACKLOG_BYTES:  # a server that does not read is not shown more than it can hold
+            line.send({"kind": "view", **self._news()})
 
     async def _reply(self, line: Line, message: Message) -> None:
         async with self._asked:
-            line.send({"kind": "answer", "id": message["id"], **await self._answered(message)})
+            answered = await self._answered(message)
+            if message["what"] in self._changes:
+                self._show(line)
+            line.send({"kind": "answer", "id": message["id"], **answered})
 
     async def _answered(self, message: Message) -> dict[str, Any]:
         try:

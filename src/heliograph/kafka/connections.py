@@ -288,11 +288,8 @@ class Connection:
         size: int = _FRAME.unpack(self._head)[0]
         if not 4 <= size <= _MAX_FRAME_BYTES:
             speaks_tls = self._head[:2] == _TLS_ALERT
-            what = (
-                "it speaks TLS: set security.protocol to SSL or SASL_SSL"
-                if speaks_tls
-                else "this is not a Kafka broker"
-            )
+            tls = "it speaks TLS: set security.protocol to SSL or SASL_SSL"
+            what = tls if speaks_tls else "this is not a Kafka broker"
             raise self._lost(f"a frame of {size} bytes: {what}")
         return size
 

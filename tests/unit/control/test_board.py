@@ -75,6 +75,18 @@ def test_a_task_that_handed_over_does_not_hide_its_successor() -> None:
     assert board.lanes[LANE].row["state"] == "following"
 
 
+def test_how_far_a_task_got_before_it_handed_over_counts_at_once() -> None:
+    """Its records are in the sums: positions that come a second later would not fit them."""
+    board = Board()
+    take(board, "one", 10, state="following", position=10, target_next=12, waiting_since_ms=5)
+    take(board, "one", 30, state="done", position=30, target_next=32, waiting_since_ms=0)
+    row = board.lanes[LANE].row
+    assert (row["state"], row["position"], row["target_next"], row["waiting_since_ms"]) == ("following", 30, 32, 0)
+    take(board, "two", 5, state="following", position=35, target_next=37)
+    take(board, "one", 30, state="done", position=30, target_next=32)
+    assert board.lanes[LANE].row["position"] == 35
+
+
 def test_a_lane_that_is_finished_is_shown_as_done() -> None:
     board = Board()
     take(board, "one", 5, position=20)
