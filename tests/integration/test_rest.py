@@ -140,6 +140,8 @@ def test_who_looks_after_a_change_was_answered_sees_it(stage: Stage) -> None:
     for _ in range(3):
         stage.tell("POST", "/pause", {"topic": f"{stage.w}.held", "reason": "a look"})
         assert [hold["reason"] for hold in stage.rest.flow(stage.flow)["holds"]] == ["a look"]
+        assert {lane["state"] for lane in stage.lanes("held")} <= {"draining", "paused"}
+        wait_until(lambda: {lane["state"] for lane in stage.lanes("held")} == {"paused"}, "it is paused", every=0.1)
         stage.tell("POST", "/resume", {"topic": f"{stage.w}.held"})
         assert stage.rest.flow(stage.flow)["holds"] == []
 

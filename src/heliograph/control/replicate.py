@@ -37,7 +37,6 @@ from heliograph.control.source_ends import SourceEnds
 from heliograph.control.steering import Steering
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
-from heliograph.model.holds import HoldKind
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
@@ -316,9 +315,10 @@ class Replicator:
         lane = LaneId(flow, topic, int(partition))
         hold = self.steering.hold_on(lane)
         is_carried = self._conductor is not None and self._conductor.carries_lane(key)
-        if hold is None or (is_carried and hold.kind is HoldKind.PAUSE):
+        if hold is None:
             return {}
-        # Between two tasks nobody carries a lane that is to be drained: it is not there yet.
+        # Between two tasks nobody carries a lane that is to be drained: it is not there yet. One that is to be paused is
+        # carried for a moment longer, until what was read of it is sent.
         view = self.board.lanes.get(key)
         is_there = not is_carried and self.steering.is_stopped(lane, view.row if view is not None else {})
         return {"state": "paused" if is_there else "draining", "reason": hold.sentence, "since_ms": hold.since_ms}
