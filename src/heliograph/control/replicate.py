@@ -314,9 +314,9 @@ class Replicator:
         flow, topic, partition = key.rsplit("/", 2)
         lane = LaneId(flow, topic, int(partition))
         hold = self.steering.hold_on(lane)
-        is_carried = self._conductor is not None and self._conductor.carries_lane(key)
         if hold is None:
             return {}
+        is_carried = self._conductor is not None and self._conductor.carries_lane(key)
         # Between two tasks nobody carries a lane that is to be drained: it is not there yet. One that is to be paused is
         # carried for a moment longer, until what was read of it is sent.
         view = self.board.lanes.get(key)
