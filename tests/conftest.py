@@ -18,6 +18,8 @@ FOLDERS = ("src", "unit", "property", "chaos", "integration")
 """Cheap tests first: what is wrong in a pure function should not be found by killing brokers. Chaos before integration: two
 workers share the files, and end together if the longest come first."""
 LONG = (
+    "test_standby",
+    "test_histories",
     "test_run_command",
     "test_embedded_cluster",
     "test_check",

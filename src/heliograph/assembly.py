@@ -83,7 +83,7 @@ class _Changes:
             "throttle": (steering.throttle, ("flow", "topic", "bytes_per_second", "reason", "who")),
             "add-topic": (steering.add_topic, _TOPIC),
             "remove-topic": (steering.remove_topic, _TOPIC),
-            "reload": (steering.reload, ()),
+            "reload": (steering.reload, ("reason", "who")),
         }
         for verb, (change, names) in changes.items():
             desk.change(verb, partial(self._made, change, names))

@@ -44,9 +44,10 @@ def versions() -> dict[str, str]:
     }
 
 
-def commit() -> tuple[str, bool]:
-    """The commit, and whether files that are tracked differ from it."""
-    return _git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--untracked-files=no"))
+def commit(tree: Path | None = None) -> tuple[str, bool]:
+    """The commit, and whether files that are tracked differ from it; of this tree, or of another."""
+    place = ("-C", str(tree)) if tree is not None else ()
+    return _git(*place, "rev-parse", "HEAD"), bool(_git(*place, "status", "--porcelain", "--untracked-files=no"))
 
 
 def keep(found: Mapping[str, Any], out: Path) -> None:

@@ -17,6 +17,7 @@ from tests.bench.figures import HELIOGRAPH
 from tests.bench.lab import Lab
 from tests.support.heliograph_run import write_properties
 
+PROGRAM = Path(sys.executable).with_name("heliograph")
 _STOP_SECONDS = 30.0
 _ALIASES = {"heliograph": "A", "mirrormaker2": "M"}
 _INTERNAL = ("checkpoints.topic", "heartbeats.topic", "offset-syncs.topic")
@@ -48,8 +49,7 @@ class Task:
 class Heliograph:
     """`heliograph run FILE` with its default settings; it dies with this process."""
 
-    def __init__(self, properties: Path, log: Path) -> None:
-        program = Path(sys.executable).with_name("heliograph")
+    def __init__(self, properties: Path, log: Path, program: Path = PROGRAM) -> None:
         self._command = [str(program), "run", str(properties), "--spark-log", str(log.with_suffix(".spark"))]
         self._log = log
         self._tether = Tether()
@@ -63,6 +63,12 @@ class Heliograph:
 
     def start(self) -> None:
         self._process = self._tether.start(self._command, self._log)
+
+    def kill(self) -> None:
+        """kill -9 of the driver; what it leaves behind ends by itself."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def stop(self) -> None:
         if self._process is None:
@@ -79,13 +85,14 @@ def remote_topic(system: str, topic: str) -> str:
     return f"{_ALIASES[system]}.{topic}"
 
 
-def mirror(system: str, lab: Lab, task: Task) -> Mirror:
-    """Not started yet. Its file and its log have names of their own in the lab's directory."""
+def mirror(system: str, lab: Lab, task: Task, program: Path = PROGRAM) -> Mirror:
+    """Not started yet. Its file and its log have names of their own in the lab's directory. `program` is Heliograph's."""
     number = sum(1 for _ in lab.directory.glob("*.properties"))
     stem = lab.directory / f"{number:02d}-{task.topic}-{system}"
     settings = _common(_ALIASES[system], lab, task.topic) | dict(task.more)
     if system == HELIOGRAPH:
-        return Heliograph(write_properties(stem.with_suffix(".properties"), settings), stem.with_suffix(".log"))
+        file = write_properties(stem.with_suffix(".properties"), settings)
+        return Heliograph(file, stem.with_suffix(".log"), program)
     tuned = settings | _tuned(task)
     return MirrorMaker(write_properties(stem.with_suffix(".properties"), tuned), stem.with_suffix(".log"))
 

@@ -6,14 +6,14 @@ import threading
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import PROGRAM, HeliographRun
 from tests.support.mirror import command, flow_file, lanes_of, reasons, status, summed
-from tests.support.topics import create_topic, ends, partition_count
+from tests.support.topics import create_topic, ends, partition_count, wait_until_stable
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, producer, samples, send, write
 
@@ -99,16 +99,21 @@ def test_both_clusters_have_every_record_once_over_a_kill_under_load_in_both_dir
     committed = 0
     with load[0], load[1], load[2], load[3]:
         with HeliographRun(file, program=PROGRAM) as first:
-            wait_until(lambda: _crossed(a, b, topic, load), "records of both sides are on the other", 60, every=0.5)
+            _wait_for_crossing(a, b, topic, load)
             committed += _transactions(a, transactions, f"{unique}-one")
             first.kill_tree()
         with HeliographRun(file) as second:
-            wait_until(lambda: _crossed(a, b, topic, load), "they cross again after the kill", 90, every=0.5)
+            _wait_for_crossing(a, b, topic, load)
             committed += _transactions(b, transactions, f"{unique}-two")
             for one in load:
                 one.__exit__(None, None, None)
-            wait_until(lambda: _settled(file, a, b, topic, load), "everything is on both sides", 90, every=1)
-            shown = status(file)
+            shown: dict[str, Any] = {}
+            try:
+                wait_until(
+                    lambda: _settled(file, a, b, topic, load, shown), "everything is on both sides", 240, every=1
+                )
+            except AssertionError as error:
+                raise AssertionError(f"{error}: {_where(file, a, b, topic, load)}\n{second.output}") from error
             assert second.terminate() == 0, second.output
     expected = Counter(value for one in load for value in one.written)
     for name in (a, b):
@@ -128,10 +133,36 @@ def test_both_clusters_have_every_record_once_over_a_kill_under_load_in_both_dir
     assert {name: ends(where, name) for where in (a, b) for name in (topic, early, transactions)} == before
 
 
-def _crossed(a: str, b: str, topic: str, load: list[Load]) -> bool:
-    """Each side has many records more than were written there a moment ago: the other's."""
-    here = [sum(len(one.written) for one in load[:2]), sum(len(one.written) for one in load[2:])]
-    return all(sum(ends(name, topic).values()) > own + 200 for name, own in zip((a, b), here, strict=True))
+def _wait_for_crossing(a: str, b: str, topic: str, load: list[Load]) -> None:
+    """Each side gets many records of the other's from now on: what came before now shows nothing of the mirror that runs now."""
+    _, before = _copied(a, b, topic, load)
+
+    def crossed() -> bool:
+        least, _ = _copied(a, b, topic, load)
+        return all(now > then + 200 for now, then in zip(least, before, strict=True))
+
+    wait_until(crossed, "records of both sides come to the other", 240, every=0.5)
+
+
+def _copied(a: str, b: str, topic: str, load: list[Load]) -> tuple[list[int], list[int]]:
+    """How many records each side has beyond those that were written there, at least and at most: they are written meanwhile."""
+    sooner = _written(load)
+    have = [sum(ends(name, topic).values()) for name in (a, b)]
+    later = _written(load)
+    at_most = [there - own for there, own in zip(have, sooner, strict=True)]
+    return [there - own for there, own in zip(have, later, strict=True)], at_most
+
+
+def _written(load: list[Load]) -> list[int]:
+    return [sum(len(one.written) for one in load[:2]), sum(len(one.written) for one in load[2:])]
+
+
+def _where(file: Path, a: str, b: str, topic: str, load: list[Load]) -> str:
+    """What it stands at: how many records each side has, and every lane that is behind."""
+    written = sum(len(one.written) for one in load)
+    have = [sum(ends(name, topic).values()) for name in (a, b)]
+    behind = [lane for flow in status(file).values() for lane in flow["lanes"] if lane["lag"] != 0]
+    return f"{written} records written, {have} there, behind: {behind}"
 
 
 def _transactions(bootstrap: str, topic: str, name: str) -> int:
@@ -146,15 +177,19 @@ def _transactions(bootstrap: str, topic: str, name: str) -> int:
         else:
             client.commit_transaction(60)
             committed += 10
+    wait_until_stable(bootstrap, topic)
     return committed
 
 
-def _settled(file: Path, a: str, b: str, topic: str, load: list[Load]) -> bool:
+def _settled(file: Path, a: str, b: str, topic: str, load: list[Load], shown: dict[str, Any]) -> bool:
+    """By what status says at one moment, which is in `shown` then."""
     written = sum(len(one.written) for one in load)
     if any(sum(ends(name, topic).values()) < written for name in (a, b)):
         return False
-    lanes = [lane for flow in status(file).values() for lane in flow["lanes"]]
-    return all(lane["lag"] == 0 for lane in lanes)
+    shown.update(status(file))
+    lanes = [lane for flow in shown.values() for lane in flow["lanes"]]
+    told = [reasons(lanes_of(flow, topic), "dropped") for flow in shown.values()]
+    return all(lane["lag"] == 0 for lane in lanes) and all("came home" in dropped for dropped in told)
 
 
 def _accounts_close(file: Path, flow: str, topic: str) -> None:

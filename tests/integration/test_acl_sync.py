@@ -143,7 +143,9 @@ def test_the_full_scope_takes_prefixes_and_groups_and_removes_only_what_it_set(
         create_topic(there, f"{unique}-b")
         with syncing(tmp_path, back, f"{unique}-b", full) as other:
             remove(here, topic, begins, group, groups, known)
-            assert other.turn() and acls(here, prefix) == {known}, "this one B had before"
+            assert other.turn()
+            wait_until(lambda: known in acls(here, prefix), "what B had before is copied")
+            assert acls(here, prefix) == {known}
 
         remove(here, known)
         removed = "remove ALLOW READ to User:bob"

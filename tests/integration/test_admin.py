@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -64,6 +66,15 @@ def test_the_cluster_tells_its_id_and_its_brokers(two_clusters: TwoClusters, b: 
 def test_a_brokers_setting_is_told_and_an_unknown_one_is_none(b: ClusterAdmin) -> None:
     assert b.broker_config("producer.id.expiration.ms") == "86400000"
     assert b.broker_config("no.such.setting") is None
+
+
+def test_of_a_setting_that_brokers_have_differently_the_smallest_counts(new_cluster: ClusterFactory) -> None:
+    cluster = new_cluster("C", brokers=2)
+    independent.set_broker_config(cluster.bootstrap, 2, "producer.id.expiration.ms", "600000")
+    with admin_of(cluster) as admin:
+        wait_until(lambda: admin.least_broker_config("producer.id.expiration.ms") == 600_000, "broker 2 has it")
+        assert admin.broker_config("producer.id.expiration.ms") == "86400000", "broker 1 does not"
+        assert admin.least_broker_config("no.such.setting") is None
 
 
 # topics
@@ -194,7 +205,8 @@ def test_sizes_are_bytes_on_disk_and_what_is_not_there_is_left_out(
     two_clusters: TwoClusters, b: ClusterAdmin, unique: str
 ) -> None:
     independent.create_topic(two_clusters.b.bootstrap, unique, 2)
-    assert b.sizes([unique]) == {unique: 0}
+    # A broker tells of a topic before it has made the logs.
+    wait_until(lambda: b.sizes([unique]) == {unique: 0}, "it has a log")
     write(two_clusters.b.bootstrap, unique, samples(100, size=1000, partitions=2), "none")
     found = b.sizes([unique, f"{unique}-not"])
     assert set(found) == {unique} and 100_000 < found[unique] < 120_000
@@ -274,6 +286,11 @@ def test_three_brokers_carry_the_ledger_and_the_loss_of_the_one_that_is_asked_is
         cluster.kill(asked)
         assert admin.create(topic(unique, 3, replicas=2)) is True
         assert admin.topics([unique])[unique].partitions == 3
+    with warnings.catch_warnings():
+        # The library leaves the socket of a broker that died to the collector, which would complain in some later test.
+        warnings.simplefilter("ignore", ResourceWarning)
+        del admin
+        gc.collect()
 
 
 # nobody there
@@ -281,9 +298,9 @@ def test_three_brokers_carry_the_ledger_and_the_loss_of_the_one_that_is_asked_is
 
 def test_a_cluster_that_is_not_there_is_named_with_its_addresses_in_bounded_time_and_leaves_no_thread() -> None:
     threads = set(threading.enumerate())
-    admin = ClusterAdmin(Cluster("Z", ("127.0.0.1:1", "127.0.0.1:2")), request_timeout_ms=1_000)
+    admin = ClusterAdmin(Cluster("Z", ("127.0.0.1:1", "127.0.0.1:2")), request_timeout_ms=600_000)
     began = time.monotonic()
-    with pytest.raises(ClusterUnreachable, match="cluster 'Z' at 127.0.0.1:1, 127.0.0.1:2 did not answer within 1 s"):
+    with pytest.raises(ClusterUnreachable, match="^cluster Z: connection refused at 127.0.0.1:1, 127.0.0.1:2$"):
         admin.topics()
     assert time.monotonic() - began < BOUNDED_SECONDS
     assert set(threading.enumerate()) <= threads
@@ -292,7 +309,7 @@ def test_a_cluster_that_is_not_there_is_named_with_its_addresses_in_bounded_time
 def test_a_broker_that_takes_connections_and_says_nothing_is_unreachable_in_bounded_time(silent_port: int) -> None:
     admin = ClusterAdmin(Cluster("Z", (f"127.0.0.1:{silent_port}",)), request_timeout_ms=1_000)
     began = time.monotonic()
-    with pytest.raises(ClusterUnreachable, match="cluster 'Z'"):
+    with pytest.raises(ClusterUnreachable, match="cluster Z at 127.0.0.1:.* did not answer within 1 s"):
         admin.brokers()
     assert time.monotonic() - began < BOUNDED_SECONDS
 
@@ -301,7 +318,7 @@ def test_addresses_that_are_dead_or_silent_do_not_hide_one_that_serves(
     two_clusters: TwoClusters, silent_port: int
 ) -> None:
     addresses = ("127.0.0.1:1", f"127.0.0.1:{silent_port}", two_clusters.b.bootstrap)
-    with ClusterAdmin(Cluster("B", addresses), request_timeout_ms=3_000) as admin:
+    with ClusterAdmin(Cluster("B", addresses), request_timeout_ms=10_000) as admin:
         assert admin.cluster_id() == two_clusters.b.cluster_id
 
 
@@ -313,13 +330,21 @@ def test_a_broker_that_freezes_is_unreachable_and_is_asked_again_when_it_wakes(
         assert admin.topics() == {}
         cluster.freeze(1)
         began = time.monotonic()
-        with pytest.raises(ClusterUnreachable, match="cluster 'C'"):
+        with pytest.raises(ClusterUnreachable, match="cluster C at"):
             admin.create(topic(unique))
         assert time.monotonic() - began < BOUNDED_SECONDS
         cluster.thaw(1)
-        # The frozen request may have been carried out on waking: then it is there already.
-        admin.create(topic(unique))
-        assert set(admin.topics()) == {unique}
+
+        def is_made() -> bool:
+            # The frozen request may have been carried out on waking: then it is there already. For its controller it is gone
+            # until it is heard again, and it may take longer than two seconds to be itself.
+            try:
+                admin.create(topic(unique))
+                return set(admin.topics()) == {unique}
+            except (ClusterUnreachable, SetupError):
+                return False
+
+        wait_until(is_made, "it is asked again, and makes the topic")
 
 
 def test_a_broker_that_restarts_is_asked_again(new_cluster: ClusterFactory, unique: str) -> None:

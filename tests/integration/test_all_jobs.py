@@ -163,13 +163,14 @@ def test_every_job_does_its_work_beside_the_others_and_names_may_stay(world: Wor
 
     wanted = {(GROUP, "carts", 0): (50, 50), (GROUP, "carts", 1): (0, 0)}
     wait_until(lambda: newest() == wanted, "the checkpoints follow", every=0.2)
-    syncs = [struct.unpack(">qq", message.value()) for message in messages(world.b, "mm2-offset-syncs.A.internal")]
-    assert syncs and all(upstream == downstream for upstream, downstream in syncs)
-    assert (
-        world.jobs("B->A").keys()
-        == {"heartbeats on A", "offset syncs on B", "topic deletes", "group offsets"} | _OF_DEFAULTS
-    )
-    assert world.jobs("A->B").keys() == {"heartbeats on B"} | (_OF_DEFAULTS - {"checkpoints"})
+    syncs_topic = "mm2-offset-syncs.A.internal"
+    wait_until(lambda: sum(ends(world.b, syncs_topic).values()) > 0, "offset syncs are written", every=0.2)
+    syncs = [struct.unpack(">qq", message.value()) for message in messages(world.b, syncs_topic)]
+    assert all(upstream == downstream for upstream, downstream in syncs)
+    of_all = {"heartbeats on A", "offset syncs on B", "topic deletes", "group offsets"} | _OF_DEFAULTS
+    assert world.jobs("B->A").keys() == of_all
+    of_few = {"heartbeats on B"} | (_OF_DEFAULTS - {"checkpoints"})
+    wait_until(lambda: world.jobs("A->B").keys() == of_few, "the other flow has its jobs, and no more", every=0.5)
     # A busy machine may keep a job waiting for an answer once; what stays is a trouble.
     wait_until(lambda: not world.troubles(), f"no job has a trouble, as {world.troubles()}", every=0.5)
 

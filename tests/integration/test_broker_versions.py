@@ -150,7 +150,9 @@ def test_a_remote_topic_made_again_stops_the_lane_on_a_target_that_writes_by_nam
         attempt.wait_for_records(20)
         delete_topic(mirror.target, mirror.remote)
         create_topic(mirror.target, mirror.remote)
-        write(mirror.source, mirror.topic, samples(5, seed=2))
+        write(
+            mirror.source, mirror.topic, samples(5, seed=2), linger_ms=5_000
+        )  # one batch, however slowly they are handed over
         attempt.wait_parked("was deleted and created again")
         assert "expected at 20 at 0: it was truncated, recreated" in attempt.notes
         assert "5 stray records or more lie from 0 on" in attempt.notes

@@ -22,6 +22,7 @@ from heliograph.control.opening import OpenedFlow
 from heliograph.control.source_group import SourceGroupJob
 from heliograph.embedded.cluster import start_many
 from heliograph.errors import HeliographError
+from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import LaneState
@@ -156,12 +157,19 @@ def carried(footprint: Footprint, need: Need | None = None) -> str:
 
         def ended() -> bool:
             nonlocal reason
-            stopped = [life.run for life in attempt.lives if life.run.state in (LaneState.WAITING, LaneState.PARKED)]
+            # A lane waits, too, for a moment in which a broker has not made the log of a new topic yet.
+            stopped = [
+                run for run in (life.run for life in attempt.lives) if run.state is LaneState.PARKED or _lacks(run)
+            ]
             reason = next((run.reason for run in stopped if run.reason), "")
             return bool(reason) or all(life.run.state is LaneState.DONE for life in attempt.lives)
 
         attempt.wait_for(ended, "the lanes are done or say why not")
         return reason
+
+
+def _lacks(run: LaneRun) -> bool:
+    return run.state is LaneState.WAITING and "this needs " in run.reason
 
 
 REFUSALS = {

@@ -20,14 +20,16 @@ from heliograph.embedded.java import find_java
 from heliograph.embedded.settings import Jvm
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import EventKind
-from tests.integration.protocol.harness import Mirror, Opened, carry
+from tests.integration.protocol.harness import Attempt, Mirror, Opened, carry
 from tests.support.clusters import TwoClusters
+from tests.support.compaction import COMPACTED, is_cleaned_away, leave_alone
 from tests.support.groups import Turns, checkpoint_job, checkpoints, commit
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.killed_turns import Kill, killed_turn
 from tests.support.reading import committed_values
 from tests.support.remote_cluster_utils import translate_offsets
 from tests.support.topics import ANSWER_SECONDS, admin, create_topic, ends, partition_count
+from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write, write_transactions
 
 _ONE_BROKER = {"checkpoints.topic.replication.factor": "1"}
@@ -269,6 +271,53 @@ def test_a_group_that_stands_still_costs_no_reading(two_clusters: TwoClusters, u
 
     first, second, third = asyncio.run(reads_of_each_look())
     assert first > 0 and first == second == third
+
+
+def test_a_group_whose_record_was_cleaned_away_stands_where_anyone_who_looks_now_sees_it(
+    two_clusters: TwoClusters, unique: str
+) -> None:
+    """A run that keeps what it found before the cleaner came says `in step` where `status --groups` says `to be set`, and neither ends."""
+    mirror, _ = mirrored(two_clusters, unique)
+    mirror.make_topic(config=COMPACTED)
+    write(mirror.source, unique, samples(100))
+    opened = mirror.open()
+    commit(mirror.source, f"{unique}-g", {(unique, 0): 40})
+
+    def is_cleaned() -> bool:
+        write(mirror.source, unique, samples(100, seed=2))  # the same keys; the newest segment is not cleaned
+        return is_cleaned_away(mirror.source, unique, 40)
+
+    async def places(attempt: Attempt) -> list[int]:
+        warm = Warm()
+        try:
+            of_the_run = GroupPositions(opened.plan.settings, lambda: opened.plan, warm, Clock())
+            found = [(await of_the_run.look()).placed]
+            await asyncio.to_thread(wait_until, is_cleaned, "the cleaner has been there", every=0.5)
+            for bootstrap, topic in ((mirror.source, unique), (mirror.target, mirror.remote)):
+                await asyncio.to_thread(leave_alone, bootstrap, topic)  # both looks are at the same records
+            end = ends(mirror.source, unique)[0]
+            await asyncio.to_thread(attempt.wait_for_position, end)
+            await asyncio.to_thread(wait_until, lambda: _known(mirror) >= end, "the ledger knows it")
+            of_status = GroupPositions(opened.plan.settings, lambda: opened.plan, warm, Clock())
+            found += [(await positions.look()).placed for positions in (of_the_run, of_status)]
+            return [place.pair.downstream for (place,) in found]  # type: ignore[union-attr]
+        finally:
+            warm.close()
+
+    with Attempt(opened) as attempt:
+        attempt.wait_for_records(100)
+        wait_until(lambda: _known(mirror) == 100, "the ledger knows it")
+        before, of_the_run, of_status = asyncio.run(places(attempt))
+    assert before == 40
+    assert of_the_run == of_status > before
+
+
+def _known(mirror: Mirror) -> int:
+    """How far the ledger knows the one lane to be copied."""
+    book = mirror.book()
+    (lane,) = (one for one in book.lanes() if one.topic == mirror.topic)
+    entry = book.latest(lane)
+    return 0 if entry is None else entry.source_next
 
 
 def _range_requests(client: Any) -> int:

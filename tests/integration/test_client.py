@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from heliograph.client import MirrorClient, RemoteOffset
 from heliograph.wire.mm2 import Checkpoint, encode_checkpoint
 from tests.integration.protocol.harness import Mirror, carry
 from tests.support.clusters import TwoClusters
+from tests.support.groups import commit
 from tests.support.topics import create_topic
 from tests.support.writers import Sample, samples, write
 
@@ -39,9 +39,7 @@ def test_the_example_of_the_page_runs_and_prints_what_it_says(
     ]
     pairs = [encode_checkpoint(checkpoint) for checkpoint in written]
     write(mirror.target, checkpoints, [*(Sample(value, key) for key, value in pairs), Sample(b"strange", b"strange")])
-    group = Consumer({"bootstrap.servers": mirror.source, "group.id": "billing"})
-    group.commit(offsets=[TopicPartition(mirror.topic, 0, 25)], asynchronous=False)
-    group.close()
+    commit(mirror.source, "billing", {(mirror.topic, 0): 25})
     (tmp_path / "mm2.properties").write_text(mirror.lines())
     monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

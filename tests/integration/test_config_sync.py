@@ -22,6 +22,7 @@ from tests.support.clusters import TwoClusters
 from tests.support.guarded import Grant, GuardedCluster
 from tests.support.mirror import command, flow_file, run_to_the_end
 from tests.support.topics import ANSWER_SECONDS, admin, create_topic, overrides, topic_names
+from tests.support.waiting import wait_until
 
 
 def change(bootstrap: str, topic: str, **configs: str | None) -> None:
@@ -37,6 +38,14 @@ def change(bootstrap: str, topic: str, **configs: str | None) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
+    wanted = {name.replace("_", "."): value for name, value in configs.items()}
+
+    def is_known() -> bool:
+        """The controller answers before the brokers know of it."""
+        found = overrides(bootstrap, topic)
+        return all(found.get(name) == value for name, value in wanted.items())
+
+    wait_until(is_known, f"{topic} has {wanted}")
 
 
 @dataclass
@@ -63,6 +72,11 @@ class Syncing:
                 warm.close()
 
         return asyncio.run(once())
+
+    def is_in_step(self) -> bool:
+        """After a turn: the target's brokers know of what its controller has changed a moment later."""
+        wait_until(lambda: self.pending() == [], "nothing is pending")
+        return True
 
     def pending(self) -> list[str]:
         async def look() -> list[str]:
@@ -102,29 +116,29 @@ def test_configs_follow_the_source_and_what_only_the_remote_topic_has_stays(
     file = flow_file(tmp_path / "mm2.properties", {source: here, "B": there}, {f"{source}->B": unique})
     with syncing(file) as job:
         assert overrides(there, remote) == {"retention.ms": "1000000"}
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         assert job.changes == 0
 
         change(here, unique, retention_ms="2000000", segment_bytes="2000000")
         change(there, remote, flush_messages="7", min_insync_replicas="1")
         assert job.pending() == [f"topic {remote}: set retention.ms=2000000, segment.bytes=2000000"]
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         kept = {"flush.messages": "7", "min.insync.replicas": "1"}
         assert overrides(there, remote) == {"retention.ms": "2000000", "segment.bytes": "2000000", **kept}
         assert job.changes == 1
 
         change(there, remote, segment_bytes="3000000")
-        assert job.turn()
+        assert job.turn() and job.is_in_step()
         assert overrides(there, remote)["segment.bytes"] == "2000000"
 
         change(here, unique, retention_ms=None)
         assert job.pending() == [f"topic {remote}: remove retention.ms"]
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         assert overrides(there, remote) == {"segment.bytes": "2000000", **kept}
 
         change(here, unique, segment_bytes=None)
         change(there, remote, segment_bytes="4000000")
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         assert overrides(there, remote)["segment.bytes"] == "4000000", "somebody else set it since"
     assert job.events == []
 
@@ -139,14 +153,14 @@ def test_defaults_of_the_source_count_where_they_are_asked_for(
     more = {f"{source}->B.use.defaults.from": "source", "config.properties.exclude": "delete\\\\.retention\\\\..*"}
     file = flow_file(tmp_path / "mm2.properties", {source: here, "B": there}, {f"{source}->B": unique}, more)
     with syncing(file) as job:
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         change(there, remote, retention_bytes="1000", delete_retention_ms="2000")
         assert job.pending() == [f"topic {remote}: set retention.bytes=-1"]
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         assert overrides(there, remote)["retention.bytes"] == "-1"
         assert overrides(there, remote)["delete.retention.ms"] == "2000", "it is excluded"
         change(here, unique, retention_ms=None)
-        assert job.turn() and job.pending() == []
+        assert job.turn() and job.is_in_step()
         assert overrides(there, remote)["retention.ms"] == "604800000", "the source's default"
     assert job.events == []
 
@@ -172,12 +186,13 @@ def test_a_refused_topic_is_named_with_its_permission_and_the_others_are_changed
             for topic in (allowed, refused):
                 change(here, topic, retention_ms="5000000")
             assert not job.turn()
-            assert overrides(guarded.bootstrap, f"{source}.{allowed}") == {"retention.ms": "5000000"}
+            changed = {"retention.ms": "5000000"}
+            wait_until(lambda: overrides(guarded.bootstrap, f"{source}.{allowed}") == changed, "one is changed")
             assert overrides(guarded.bootstrap, f"{source}.{refused}") == {}
             [event] = job.events
             assert f"this needs ALTER_CONFIGS on the topic {source}.{refused} of cluster G" in event.reason
             guarded.grant(Grant("topic", f"{source}.{refused}", "ALTER_CONFIGS"))
-            assert job.turn() and job.pending() == []
+            assert job.turn() and job.is_in_step()
             assert overrides(guarded.bootstrap, f"{source}.{refused}") == {"retention.ms": "5000000"}
     finally:
         guarded.stop()

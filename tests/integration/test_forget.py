@@ -15,13 +15,15 @@ from heliograph.errors import SetupError
 from heliograph.kafka.ledger import EVENTS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
-from heliograph.operations.forget import forget
+from heliograph.operations.forget import LOOK_AGAIN_SECONDS, forget
 from heliograph.replication.forgetting import Forgetting
-from heliograph.replication.generations import Holder, HolderKey, encode_holder
+from heliograph.replication.generations import Holder, encode_holder
+from heliograph.replication.ledger_keys import HolderKey
 from tests.integration.protocol.harness import Mirror, carry, with_warm
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.mirror import command, flow_file
 from tests.support.topics import topic_names
+from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
 
 
@@ -75,24 +77,27 @@ def test_one_flow_of_two_is_forgotten_and_then_the_last_one_takes_the_topics_wit
     said = command("forget", str(file), "--flow", second.flow, "--yes", "--json")
     assert said.code == 0, said.err
     assert sorted(json.loads(said.out)["deleted_topics"]) == sorted([LEDGER_TOPIC, TELEMETRY_TOPIC, EVENTS_TOPIC])
-    assert not {LEDGER_TOPIC, TELEMETRY_TOPIC, EVENTS_TOPIC} & topic_names(target)
+    own = {LEDGER_TOPIC, TELEMETRY_TOPIC, EVENTS_TOPIC}
+    wait_until(lambda: not own & topic_names(target), "its own topics are gone from the metadata")
     second.assert_identical(20)
 
 
 def test_a_flow_that_runs_is_refused_and_keeps_its_positions(two_clusters: TwoClusters, unique: str) -> None:
     mirror = mirrored(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
-    stop = threading.Event()
+    stop, said = threading.Event(), threading.Event()
 
     async def run(warm: Warm) -> None:
         while not stop.is_set():
             await say(warm, mirror)
+            said.set()
             await asyncio.sleep(0.1)
 
     running = threading.Thread(target=lambda: with_warm(run))
     running.start()
     try:
+        assert said.wait(60)
         with pytest.raises(SetupError, match="is running: stop it first"):
-            forgotten(mirror, patience_s=1.0)
+            forgotten(mirror, patience_s=LOOK_AGAIN_SECONDS)
     finally:
         stop.set()
         running.join()

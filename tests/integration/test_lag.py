@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,10 @@ class Watched:
         self.file = flow_file(directory / "mm2.properties", aliases, {self.flow: f"{topic}, {self.slow}"}, lines)
         create_topic(self.source, self.topic, 2)
         create_topic(self.source, self.slow)
-        write(self.source, self.topic, samples(RECORDS, partitions=2))
+        # Written in ten minutes' time, so that the lane that is told to be late is the slow one and no other.
+        soon_ms = time.time_ns() // 1_000_000 + 600_000
+        records = samples(RECORDS, partitions=2)
+        write(self.source, self.topic, (replace(record, timestamp_ms=soon_ms) for record in records))
         write(self.source, self.slow, samples(400, size=5_000))
         commit(self.source, f"{topic}-app", {(topic, 0): 7})
 
@@ -120,7 +125,14 @@ def _canary_arrives(watched: Watched, rest: Rest) -> None:
 
 
 def _running_lag(watched: Watched) -> None:
-    flow = watched.lag("--topic", watched.topic)
+    flow: dict[str, Any] = {}
+
+    def follows() -> bool:
+        """It is no epoch's end just now."""
+        flow.update(watched.lag("--topic", watched.topic))
+        return {lane["state"] for lane in flow["lanes"]} == {"following"}
+
+    wait_until(follows, "both lanes follow", every=0.3)
     assert (flow["group"], flow["running"]) == (watched.group, True)
     for lane in flow["lanes"]:
         assert lane["source_end"] == RECORDS // 2

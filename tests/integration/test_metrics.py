@@ -113,16 +113,20 @@ def test_traffic_is_counted_for_the_flow(stage: Stage) -> None:
     "heliograph_lane_position", "heliograph_lane_source_end", *COUNTS, *LATENCIES, *AGES,
 )  # fmt: skip
 def test_traffic_is_counted_for_its_lanes_under_our_names_and_mirrormakers(stage: Stage) -> None:
-    before = stage.scrape()
-    written = write(stage.source, stage.topic("lanes"), samples(200, size=500, partitions=2))
+    before = after = stage.scrape()
     mm2 = {"source": stage.here, "target": stage.there, "topic": stage.remote("lanes")}
-    after = stage.until(
-        lambda found: (
-            found.sum(f"{MM2}_record_count", **mm2) == before.sum(f"{MM2}_record_count", **mm2) + written
-            and found.sum(f"{MM2}_record_rate", **mm2) > 0
-        ),
-        "all are counted",
-    )
+    count, written = f"{MM2}_record_count", 0
+    for _ in range(
+        4
+    ):  # once, unless lanes changed hands just then: a task that has copied nothing has no times to tell
+        written += write(stage.source, stage.topic("lanes"), samples(200, size=500, partitions=2))
+        after = stage.until(
+            lambda found, wanted=written: found.sum(count, **mm2) == before.sum(count, **mm2) + wanted,  # type: ignore[misc]  # the default binds it
+            "all are counted",
+        )
+        told = (after.of(name, **mm2, partition=part) for name in (*COUNTS, *LATENCIES, *AGES) for part in ("0", "1"))
+        if all(value > 0 for value in told):
+            break
     for partition, end in ends(stage.source, stage.topic("lanes")).items():
         lane = stage.lane("lanes", partition)
         assert before.of("heliograph_lane_position", **lane) < after.of("heliograph_lane_position", **lane) == end
@@ -143,8 +147,9 @@ def test_traffic_is_counted_for_its_lanes_under_our_names_and_mirrormakers(stage
     "heliograph_job_duration_seconds",
 )  # fmt: skip
 def test_a_target_that_stands_still_for_a_while_is_seen_in_its_requests_in_the_slot_and_in_jobs(stage: Stage) -> None:
-    before, target, slot, job = stage.scrape(), {"target": stage.there}, {"slot": "0"}, {"job": "checkpoints"}
+    target, slot, job = {"target": stage.there}, {"slot": "0"}, {"job": "checkpoints"}
     slowest, late = "heliograph_produce_request_max_seconds", "heliograph_job_late_turns_total"
+    before = stage.until(lambda found: found.of(slowest, **target) < 1, "the target has been quick for a while")
     after = before
     for _ in range(4):  # once, unless lanes were between two tasks just then, so that no request was on its way
         _stand_still(stage, slot)
@@ -166,7 +171,8 @@ def test_a_target_that_stands_still_for_a_while_is_seen_in_its_requests_in_the_s
     for name in ("heliograph_slot_io_ratio", "heliograph_slot_io_wait_ratio"):
         assert 0 < after.of(name, **slot) < 1 and after.of(name, **slot) != before.of(name, **slot)
     name = "heliograph_job_duration_seconds"
-    assert after.of(name, **job) != before.of(name, **job)
+    # In milliseconds one turn may take as long as another.
+    stage.until(lambda found: found.of(name, **job) != before.of(name, **job), "a turn takes another time")
 
 
 def _stand_still(stage: Stage, slot: dict[str, str]) -> None:
@@ -237,8 +243,9 @@ def test_offsets_that_others_took_shift_the_delta(stage: Stage) -> None:
     "heliograph_flow_lag_seconds",
 )
 def test_a_limit_makes_records_wait_and_is_named_as_the_bottleneck(stage: Stage) -> None:
-    before = stage.scrape()
-    assert before.of("heliograph_flow_bottleneck", bottleneck="throttled") == 0
+    before = stage.until(
+        lambda found: found.of("heliograph_flow_bottleneck", bottleneck="throttled") == 0, "nothing is held back"
+    )
     write(stage.source, stage.topic("slow"), samples(300, size=500), batch_num_messages=5)
     lane = stage.lane("slow")
     held = stage.until(
@@ -259,7 +266,8 @@ def test_a_limit_makes_records_wait_and_is_named_as_the_bottleneck(stage: Stage)
     # It is told of the last seconds, in which a canary's event may have been waited for: not of every moment the same.
     wait_until(lambda: status(stage.file)[stage.flow]["bottleneck"] == "throttled", "the status names it too")
     stage.limit(0, stage.topic("slow"))
-    done = stage.until(lambda found: found.of("heliograph_lane_lag_records", **lane) == 0, "it is caught up")
+    end = ends(stage.source, stage.topic("slow"))[0]
+    done = stage.until(lambda found: found.of("heliograph_lane_position", **lane) == end, "it is caught up")
     assert done.of("heliograph_lane_lag_seconds", **lane) == 0
 
 
@@ -303,15 +311,16 @@ def test_what_the_target_refuses_for_a_while_is_sent_again_and_arrives_once(stag
     names = ("heliograph_record_retries_total", "heliograph_refused_batches_total", "heliograph_flow_attaches_total")
     with denied(stage.target, "topic", stage.remote("again"), "WRITE"):
         write(stage.source, stage.topic("again"), samples(10))
-        refused = stage.until(
+        stage.until(
             lambda found: (
                 all(found.of(name) > before.of(name) for name in names)
                 and found.of("heliograph_record_retries_per_second") > before.of("heliograph_record_retries_per_second")
+                and found.of("heliograph_lane_lag_records", **lane) == 10
             ),
             "it is refused",
         )
-        assert refused.of("heliograph_lane_lag_records", **lane) == 10
-    stage.until(lambda found: found.of("heliograph_lane_lag_records", **lane) == 0, "the target takes it")
+    # Not the lag, which is 0, too, while nobody knows it.
+    stage.until(lambda found: found.of("heliograph_lane_position", **lane) == 10, "the target takes it")
     assert stage.copied("again") == 10
 
 
@@ -320,14 +329,18 @@ def test_a_parked_lane_waits_on_and_is_at_risk(stage: Stage) -> None:
     before, lane, parked = stage.scrape(), stage.lane("stuck"), {"state": "parked"}
     assert before.of("heliograph_lane_state", **lane, **parked) == 0
     write(stage.source, stage.topic("stuck"), [Sample(bytes(100_000))])
-    after = stage.until(lambda found: found.of("heliograph_lane_state", **lane, **parked) == 1, "it is parked")
+    after = stage.until(
+        lambda found: (
+            found.of("heliograph_lane_state", **lane, **parked) == 1 == found.of("heliograph_lane_lag_records", **lane)
+        ),
+        "it is parked, with one record behind",
+    )
     assert after.of("heliograph_flow_lanes", **parked) == before.of("heliograph_flow_lanes", **parked) + 1
     kind = {"kind": "bad-record"}
     stage.until(
         lambda found: found.of("heliograph_events_total", **kind) > before.of("heliograph_events_total", **kind),
         "an event is counted",
     )
-    assert after.of("heliograph_lane_lag_records", **lane) == 1
     assert after.of("heliograph_flow_at_risk_records") >= 1
     waited = after.of("heliograph_lane_lag_seconds", **lane)
     longer = waited + EPOCH_SECONDS + 1
@@ -401,10 +414,12 @@ def test_a_group_has_its_checkpoints_latency(stage: Stage) -> None:
     where = {"source": stage.here, "target": stage.there, "topic": stage.remote("plain"), "partition": "0"}
     assert [before.of(name, **where, group=stage.w) for name in CHECKPOINT_LATENCIES] == [0, 0, 0, 0]
     after = stage.until(
-        lambda found: all(found.of(name, **where, group=stage.w) > 0 for name in CHECKPOINT_LATENCIES),
+        lambda found: (
+            all(found.of(name, **where, group=stage.w) > 0 for name in CHECKPOINT_LATENCIES)
+            and found.of("heliograph_job_actions_total", **job) > before.of("heliograph_job_actions_total", **job)
+        ),
         "its checkpoint is written",
     )
-    assert after.of("heliograph_job_actions_total", **job) > before.of("heliograph_job_actions_total", **job)
     name = "heliograph_job_last_success_timestamp_seconds"
     assert before.of(name, **job) < after.of(name, **job) < Clock().now_ms() / 1000 + 1
 
@@ -429,16 +444,19 @@ def test_a_canary_that_does_not_arrive_in_time_is_late_until_it_does(stage: Stag
     def events(found: Scrape, kind: str) -> float:
         return found.of("heliograph_events_total", kind=kind)
 
-    before = stage.until(
-        lambda found: canary(found, "arrived_total") > 2 and canary(found, "late") == 0, "canaries arrive in time"
+    before = stage.until(  # none under way: it would arrive later, and be counted then
+        lambda found: (
+            canary(found, "sent_total") == canary(found, "arrived_total") > 2
+            and canary(found, "late") == 0 < canary(found, "latency_seconds") <= limit
+        ),
+        "canaries arrive in time",
     )
-    assert 0 < canary(before, "latency_seconds") <= limit
     with stage.paused(stage.canary):
         late = stage.until(
             lambda found: (
                 canary(found, "waiting_seconds") > limit
                 and canary(found, "late") == 1
-                and events(found, "canary") == events(before, "canary") + 1
+                and events(found, "canary") > events(before, "canary")  # a busy machine may have been late once before
             ),
             "it is late, and an event says so",
         )

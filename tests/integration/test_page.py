@@ -18,7 +18,7 @@ from tests.support.clusters import TwoClusters
 from tests.support.heliograph_run import HeliographRun
 from tests.support.invented_scene import SHAPES
 from tests.support.mirror import flow_file, word
-from tests.support.page_questions import COUNT, HERE, LANES, LINES, OVERLAPS, POSITIONS, RATES
+from tests.support.page_questions import COUNT, HERE, LANES, LINES, OVERLAPS, POSITIONS, RATES, ROWS
 from tests.support.page_server import PageServer
 from tests.support.rest import Rest, rest_of, wait_for_flow
 from tests.support.topics import create_topic, ends
@@ -246,6 +246,96 @@ def test_settings_and_plan_are_searched_and_hold_no_secret(browser: Browser, fiv
     tab.sees("grow from 6 to 12 partitions")
     tab.sees("Not looked at: ACLs")
     is_clean(tab, five_thousand.url)
+    tab.close()
+
+
+# -- who carries, who waits, and what is not known ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def turns() -> Iterator[PageServer]:
+    with PageServer("turns") as server:
+        yield server
+
+
+def _shown(tab: Tab, server: PageServer, path: str, selector: str = ".title .badge") -> dict[str, str]:
+    """The state of a flow, its tone, and the lines below its title."""
+    tab.go(f"{server.url}/#/flows/{path}")
+    flow = path.split("/")[0].split("->")
+    tab.wait(
+        f"document.querySelector('h1').innerText.replace(/\\s/g, '') === '{flow[0]}→{flow[1]}'", "the flow is shown"
+    )
+    tab.wait(f"Boolean(document.querySelector('{selector}'))", selector)
+    return {
+        "state": tab.value("document.querySelector('.title .badge').innerText"),
+        "tone": tab.value("document.querySelector('.title .badge').className.replace('badge ', '')"),
+        "notices": tab.value("[...document.querySelectorAll('.notice')].map((one) => one.innerText).join(' ')"),
+        "buttons": tab.value("[...document.querySelectorAll('.title button')].map((one) => one.innerText).join(' ')"),
+        "text": tab.text().partition("Latest events")[0],
+    }
+
+
+def test_a_flow_says_which_run_carries_it_and_which_wait(browser: Browser, turns: PageServer) -> None:
+    tab = browser.open()
+    mine = _shown(tab, turns, "north->south", ".charts")
+    assert (mine["state"], mine["tone"]) == ("running", "good")
+    assert "Carried by this run (mirror-1, process 4711)" in mine["notices"]
+    assert re.search(
+        r"Standing by mirror-2, process 4912, since [-\d]+ [:\d]+; mirror-3, process 77, since ", mine["notices"]
+    )
+    other = _shown(tab, turns, "south->north", ".empty")
+    assert (other["state"], other["tone"], other["buttons"]) == ("standby", "still", ""), "it is changed elsewhere"
+    assert "Carried by mirror-2, process 4912, since " in other["notices"]
+    assert "Standing by this run" in other["notices"] and "Also standing by mirror-3, process 77" in other["notices"]
+    assert "Another run carries this flow" in other["text"] and "No lane yet" not in other["text"]
+    lost = _shown(tab, turns, "south->west", ".empty")
+    assert (lost["state"], lost["tone"]) == ("standby", "warn")
+    assert "this run cannot say that it holds the flow" in lost["notices"]
+    is_clean(tab, turns.url)
+    tab.close()
+
+
+@pytest.mark.parametrize("part", ["", "/lanes", "/topics", "/groups"])
+def test_what_is_not_known_of_a_flow_is_not_said_to_be_nothing(browser: Browser, turns: PageServer, part: str) -> None:
+    tab = browser.open()
+    for flow in ("south->north", "west->north", "south->west"):
+        said = _shown(tab, turns, f"{flow}{part}", ".empty")
+        assert re.search("Not known|Another run carries this flow", said["text"]), said["text"]
+        assert not re.search(r"\b0 (lanes|records|ms|B/s)|No lane|No topic|No group|nothing to do", said["text"])
+    is_clean(tab, turns.url)
+    tab.close()
+
+
+def test_the_overview_has_no_plain_green_for_what_is_paused_and_no_zero_for_what_is_not_known(
+    browser: Browser, turns: PageServer
+) -> None:
+    tab = browser.open()
+    tab.go(turns.url)
+    tab.wait("document.querySelectorAll('tbody tr').length === 5", "every flow is there")
+    rows = tab.value(ROWS)
+    assert (rows["east->north"]["tone"], rows["east->north"]["State"]) == ("warn", "running, 1 topic paused")
+    assert (rows["north->south"]["tone"], rows["north->south"]["State"]) == ("good", "running")
+    assert rows["east->north"]["Bottleneck"] == "paused"
+    assert rows["south->north"]["Bottleneck"] == "carried by mirror-2, process 4912"
+    assert rows["west->north"]["Bottleneck"] == "cluster west: connection refused at west-1:9092"
+    for flow in ("south->north", "west->north", "south->west"):
+        unknown = {rows[flow][name] for name in ("Bytes/s", "Records/s", "Lag", "Behind", "p50", "Topics", "Lanes")}
+        assert unknown == {"–"}, rows[flow]
+    assert "3 flows not known" in tab.value("document.querySelector('.stats').innerText")
+    paused = _shown(tab, turns, "east->north", ".charts")
+    assert (paused["state"], paused["tone"]) == ("running, 1 topic paused", "warn")
+    assert re.search(r"Paused east->north/\S+ since .* by ann@desk: the shop moves house", paused["notices"])
+    is_clean(tab, turns.url)
+    tab.close()
+
+
+@pytest.mark.parametrize("path", ["", "#/flows/south->north", "#/flows/north->south"])
+def test_a_phone_shows_who_carries_without_scrolling_sideways(browser: Browser, turns: PageServer, path: str) -> None:
+    tab = browser.open(390, 844, phone=True)
+    tab.go(f"{turns.url}/{path}")
+    tab.wait("Boolean(document.querySelector('main .panel'))", "the view is there")
+    assert tab.value("document.documentElement.scrollWidth") == 390
+    assert tab.nameless() == []
     tab.close()
 
 

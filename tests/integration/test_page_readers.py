@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
 import sys
@@ -26,12 +27,14 @@ def test_two_hundred_readers_who_take_nothing_cost_no_memory_and_no_answer() -> 
             wait_until(lambda: _answers(rest), "the server answers", every=0.2)
             process = psutil.Process(server.pid)
             readers = [_reader(port, place) for place in range(200)]
+            _wait_until_served(readers)
             wait_until(lambda: _seconds(rest) > 0, "it ticks")
             begun, before = _seconds(rest), process.memory_info().rss
             wait_until(lambda: _seconds(rest) > begun + 6, "six seconds of views", every=0.5)
             grown = (process.memory_info().rss - before) / 1e6
             assert grown < WITHIN_MEGABYTES, f"{grown:.0f} MB more"
             more = [_reader(port, place) for place in range(56)]
+            _wait_until_served(more)
             status, body = rest.ask("GET", "/api/v1/stream")
             assert (status, "256 streams" in body["error"]["message"]) == (503, True)
             for reader in (*readers, *more):
@@ -60,6 +63,15 @@ def _reader(port: int, place: int) -> socket.socket:
     path = f"/api/v1/stream?flow=frankfurt-%3Edublin&limit=100&offset={place % 10 * 100}"
     made.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return made
+
+
+def _wait_until_served(readers: list[socket.socket]) -> None:
+    """Each has something that it could read: its stream has begun, with what memory it takes."""
+    wait_until(
+        lambda: len(select.select(readers, [], [], 0)[0]) == len(readers),
+        f"{len(readers)} streams are served",
+        every=0.2,
+    )
 
 
 def _head(port: int, path: str) -> str:

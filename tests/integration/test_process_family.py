@@ -19,9 +19,9 @@ def test_jvm_daemon_and_workers_are_seen_and_die_with_a_killed_driver(
     settings = two_cluster_settings(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
     file = write_properties(tmp_path / "flow.properties", settings)
     with HeliographRun(file, program=PROGRAM) as run:
-        wait_until(lambda: bool(run.workers()), "Python workers were seen", 90, every=0.2)
+        wait_until(lambda: bool(run.workers()), "Python workers were seen", every=0.2)
         seen = {run.pid, *run.jvms(), *run.daemons(), *run.workers()}
         assert (len(run.jvms()), len(run.daemons())) == (1, 1)
         assert seen <= set(run.survivors())
         run.kill()
-        wait_until(lambda: not run.survivors(), "the whole family is gone", 20)
+        wait_until(lambda: not run.survivors(), "the whole family is gone")

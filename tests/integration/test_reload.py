@@ -1,4 +1,4 @@
-"""A file that is saved while it runs: topics and flows come and go, lanes that did not change notice nothing."""
+"""A file that is saved while it runs: topics and flows come and go, lanes that did not change are carried throughout."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heliograph.operations.compare import compare_topics
-from tests.support.arrivals import Arrivals, SteadyWriter
+from tests.support.arrivals import SteadyWriter
 from tests.support.clusters import TwoClusters
+from tests.support.frozen import SteadyLane, is_carried_through
 from tests.support.heliograph_run import HeliographRun
-from tests.support.mirror import command, flow_file, lanes_of, status, word
-from tests.support.topics import create_topic, ends
+from tests.support.mirror import command, flow_file, lanes_of, status, status_when_following, word
+from tests.support.topics import create_topic, ends, partition_count
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write
 
-GAP_SECONDS = 0.25
+CHANGES = 3
 SAME = ("producer_id", "producer_epoch", "generation", "delta")
 
 
@@ -72,7 +74,7 @@ class Stage:
 @pytest.fixture
 def stage(two_clusters: TwoClusters, tmp_path: Path) -> Iterator[Stage]:
     here, there, file = word(), word(), tmp_path / "mm2.properties"
-    made = Stage(two_clusters, here, there, word(), file, HeliographRun(file))
+    made = Stage(two_clusters, here, there, word(), file, HeliographRun(file, "--log-level", "debug"))
     for kind in ("steady", "taken-out"):
         made.topic(kind, 10)
     made.save({made.flow: "steady taken-out"}, reload_interval_seconds="1")
@@ -81,12 +83,10 @@ def stage(two_clusters: TwoClusters, tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
-def test_topics_flows_and_intervals_change_while_it_runs_and_other_lanes_notice_nothing(stage: Stage) -> None:
-    for kind in ("added", "added-0", "added-1", "added-2"):
-        stage.topic(kind, 50)
-    before = stage.lanes("steady")
-    gaps = _gaps_while_topics_change(stage)
-    assert min(gaps) <= GAP_SECONDS, f"gaps at each change: {gaps}"
+def test_topics_flows_and_intervals_change_while_it_runs_and_other_lanes_are_carried_throughout(stage: Stage) -> None:
+    stage.topic("added", 50)
+    before = lanes_of(status_when_following(stage.file, stage.flow), f"{stage.w}-steady")
+    _change_topics(stage)
     wait_until(lambda: stage.lanes("taken-out")[0]["state"] == "left out", "status says so", every=0.5)
     stage.write("taken-out", 5)
     _refuse_a_wrong_file(stage)
@@ -94,45 +94,57 @@ def test_topics_flows_and_intervals_change_while_it_runs_and_other_lanes_notice_
     assert stage.copied("taken-out") == 10, "nothing was copied since it was taken out"
     after = stage.lanes("steady")
     assert [[lane[name] for name in SAME] for lane in after] == [[lane[name] for name in SAME] for lane in before]
+    remote = f"{stage.here}.{stage.w}-steady"
+    wait_until(
+        lambda: ends(stage.clusters.b.bootstrap, remote) == ends(stage.clusters.a.bootstrap, f"{stage.w}-steady"),
+        "all arrived",
+    )
     stage.assert_identical("steady", "added")
     _ask_by_signal(stage)
     stage.assert_identical("steady", "added", "taken-out")
     assert stage.run.terminate() == 0, stage.run.output
 
 
-def _gaps_while_topics_change(stage: Stage) -> list[float]:
-    """The longest gap of a lane that did not change, at each of up to three changes; the first without a gap is enough.
+def _change_topics(stage: Stage) -> None:
+    """Every change takes effect while a lane that it does not touch is carried on: by the task that has it, until the next is ready.
 
-    What the machine itself delays is taken off, as the source's own arrivals show it, and two cores that run four JVMs stall now
-    and then; a change that disturbs other lanes does so every time.
+    The tasks of the epoch that a change begins are kept from starting, and records that are written from then on must arrive all
+    the same: a mirror that lets its lanes go at a change fails at each of them, on any machine. No clock is asked; how long the
+    hand-over itself takes is measured by `python -m tests.bench.joining`.
     """
-    source, remote = f"{stage.w}-steady", f"{stage.here}.{stage.w}-steady"
-    writer = SteadyWriter(stage.clusters.a.bootstrap, source, every_s=0.005)
-    at_source = Arrivals(stage.clusters.a.bootstrap, source)
-    at_target = Arrivals(stage.clusters.b.bootstrap, remote)
-    gaps: list[float] = []
+    here, there = stage.clusters.a.bootstrap, stage.clusters.b.bootstrap
+    lane = SteadyLane((here, f"{stage.w}-steady"), (there, f"{stage.here}.{stage.w}-steady"))
+    writer = SteadyWriter(here, f"{stage.w}-steady", every_s=0.005)
+    shown: list[bool] = []
     try:
-        wait_until(lambda: len(at_target.times) > 200, "records flow")
-        for number in range(3):
-            began = time.monotonic()
-            stage.save({stage.flow: f"steady added added-{number}"}, reload_interval_seconds="1")
-            wait_until(lambda new=f"added-{number}": stage.copied(new) == 50, "it is copied", every=0.1)  # type: ignore[misc]
-            time.sleep(0.5)
-            until = time.monotonic()
-            machine = max(0.0, at_source.longest_gap(began, until) - 0.05)
-            gaps.append(at_target.longest_gap(began, until) - machine)
-            if gaps[-1] <= GAP_SECONDS:
-                break
-        return gaps
+        wait_until(lambda: lane.copied > 200, "records flow")
+        while shown.count(True) < CHANGES:
+            assert len(shown) < 2 * CHANGES, "lanes were carried only by a Spark that was started again"
+            new = f"added-{len(shown)}"
+            stage.topic(new, 50)
+            choose, is_copied = partial(_choose, stage, new), partial(_is_copied, stage, new)
+            shown.append(is_carried_through(stage.run, lane, choose, is_copied))
+            wait_until(is_copied, f"{new} is copied", every=0.1)
     finally:
         writer.stop()
-        at_source.stop()
-        at_target.stop()
+
+
+def _choose(stage: Stage, kind: str) -> None:
+    """Back when the run has noticed it."""
+    remote = f"{stage.here}.{stage.w}-{kind}"
+    stage.save({stage.flow: f"steady added {kind}"}, reload_interval_seconds="1")
+    wait_until(lambda: partition_count(stage.clusters.b.bootstrap, remote) == 1, f"{kind} is chosen")
+
+
+def _is_copied(stage: Stage, kind: str) -> bool:
+    return stage.copied(kind) == 50
 
 
 def _refuse_a_wrong_file(stage: Stage) -> None:
     """All its faults are told, and everything goes on."""
-    stage.file.write_text(stage.file.read_text() + "tasks.max = none\nreplication.factor = many\n")
+    aside = stage.file.with_suffix(".wrong")
+    aside.write_text(stage.file.read_text() + "tasks.max = none\nreplication.factor = many\n")
+    aside.rename(stage.file)  # whole: half of it would be refused as well, and told
     stage.run.wait_for_text("is not used")
     assert "tasks.max" in stage.run.output and "many" in stage.run.output
     stage.write("added", 25)

@@ -56,7 +56,7 @@ class World:
             assert self.run.exit_status is None, self.run.output
             return sum(ends(there, remote).values()) >= wanted
 
-        wait_until(arrived, f"{topic} of {source} is on {target} as {remote}", 90, every=0.2)
+        wait_until(arrived, f"{topic} of {source} is on {target} as {remote}", every=0.2)
         comparison = compare_topics(here, there, {topic: remote})
         assert comparison.differences == []
         assert comparison.records == wanted
@@ -187,9 +187,13 @@ def test_status_shows_every_flow_and_the_right_remote_topic_of_every_lane(world:
     """Also where one topic's name ends with another's."""
     for kind in ("three", "my-three"):
         world.assert_copied("B", f"{world.w}-{kind}", "D", world.remote("B", kind))
+    assert len(status(world.properties)) == 8
+    wait_until(
+        lambda: all(flow["running"] and flow["process"] == world.run.pid for flow in status(world.properties).values()),
+        "every flow is carried by this run",
+        every=0.3,
+    )
     flows = status(world.properties)
-    assert len(flows) == 8
-    assert all(flow["running"] and flow["process"] == world.run.pid for flow in flows.values())
     found = {
         (lane["topic"], lane["remote_topic"]) for lane in flows[f"{world.alias('B')}->{world.alias('D')}"]["lanes"]
     }
@@ -274,9 +278,10 @@ def test_a_name_that_would_be_too_long_on_the_target_is_left_out_and_said(
 
 
 def test_a_bad_file_is_refused_with_all_its_faults_and_nothing_is_touched(
-    addresses: dict[str, str], tmp_path: Path
+    world: World, addresses: dict[str, str], tmp_path: Path
 ) -> None:
     w = word()
+    world.assert_copied("C", f"{world.w}-three", "D", world.remote("C", "three"))  # it has made its own topics there
     create_topic(addresses["A"], w)
     more = {"epoch.seconds": "soon", "A->D.replication.factor": "many", "A->D.topics.exlude": "x", "slots": "-3"}
     properties = flow_file(tmp_path / "f", {letter: addresses[letter] for letter in "AD"}, {"A->D": w}, more)

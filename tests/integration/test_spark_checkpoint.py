@@ -15,7 +15,7 @@ from tests.support.clusters import TwoClusters
 from tests.support.mirror import flow_file
 from tests.support.reading import messages
 from tests.support.spark_query import SparkQueries, results
-from tests.support.topics import stable_ends
+from tests.support.topics import stable_ends, wait_until_stable
 from tests.support.writers import Sample, producer, write
 
 
@@ -32,6 +32,7 @@ def write_some(bootstrap: str, topic: str, number: int) -> None:
             client.abort_transaction(30)
         else:
             client.commit_transaction(30)
+    wait_until_stable(bootstrap, topic)
     write(bootstrap, topic, [Sample(b"%d-plain-%d" % (number, place)) for place in range(60)])
 
 

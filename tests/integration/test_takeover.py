@@ -17,9 +17,10 @@ from heliograph.kafka.tails import FIRST_LOOK
 from tests.integration.protocol.harness import SILENT, Attempt, Opened, carry
 from tests.support.clusters import TwoClusters
 from tests.support.flows import InProcessFlow
+from tests.support.groups import commit
 from tests.support.heliograph_run import HeliographRun, write_properties
 from tests.support.mirror import command, run_to_the_end, word
-from tests.support.topics import create_topic, delete_records, ends
+from tests.support.topics import ANSWER_SECONDS, create_topic, delete_records, ends
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, samples, write
 
@@ -55,7 +56,7 @@ def mirror_records(flow: InProcessFlow, topic: str, offsets: Iterable[int]) -> N
     records = {}
     count = ends(flow.source, topic)[0]
     while len(records) < count:
-        message = reader.poll(10)
+        message = reader.poll(ANSWER_SECONDS)
         assert message is not None and message.error() is None
         records[message.offset()] = message
     reader.close()
@@ -198,7 +199,7 @@ def test_what_is_handed_back_has_mirrormaker_2s_bytes_and_the_next_run_goes_on(f
 def all_records(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "x", "enable.auto.commit": False})
     reader.assign([TopicPartition(topic, partition, 0) for partition in ends(bootstrap, topic)])
-    found = [reader.poll(10) for _ in range(sum(ends(bootstrap, topic).values()))]
+    found = [reader.poll(ANSWER_SECONDS) for _ in range(sum(ends(bootstrap, topic).values()))]
     reader.close()
     return [(message.key(), message.value()) for message in found if message is not None]
 
@@ -264,7 +265,7 @@ def test_every_start_begins_where_it_says(flow: InProcessFlow, tmp_path: Path) -
         old = (Sample(b"%d" % n, timestamp_ms=NOON_MS + (n - 50) * 1000) for n in range(100))
         write(flow.source, name, old)
     delete_records(flow.source, names["earliest"], 0, 7)
-    commit(flow.source, flow.source_alias, names["group"], 42)
+    commit(flow.source, flow.source_alias, {(names["group"], 0): 42})
     file = tmp_path / "offsets.csv"
     file.write_text(f'"{names["file"]}",0,33\n')
     per_topic = {
@@ -282,12 +283,6 @@ def test_every_start_begins_where_it_says(flow: InProcessFlow, tmp_path: Path) -
     assert found == {"earliest": 7, "latest": 100, "time": 50, "late": 100, "file": 33, "group": 42, "x": 0}
     carry(opened)
     assert flow.copied(names["time"]) == 50
-
-
-def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
 
 
 def test_an_offset_after_the_end_is_refused_and_an_unreadable_file_is_a_fault(

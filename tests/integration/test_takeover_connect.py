@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tests.integration.protocol.harness import carry
 from tests.support.clusters import ClusterFactory
-from tests.support.connect import ConnectWorker, mirror_source
+from tests.support.connect import ConnectWorker, keep_from_settling, mirror_source
 from tests.support.flows import InProcessFlow
 from tests.support.heliograph_run import write_properties
 from tests.support.mirror import command
@@ -43,6 +44,12 @@ def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_ta
         write(here, topic, samples(300, partitions=PARTITIONS))
 
     with ConnectWorker(tmp_path, there, GROUP) as worker:
+        # Of another flow, though it has the name that the flow's own connector has without a Connect cluster.
+        worker.create("MirrorSourceConnector", mirror_source(("M", here), ("B", there), "u"))
+        another = replace(flow, source_alias="M")
+        wait_until(lambda: another.copied("u") == 300, f"the other flow's connector copies ({worker.log})")
+        allowed = command("run", str(file), "--dry-run")
+        assert allowed.code == 0, allowed.err
         worker.create(CONNECTORS["t"], mirror_source(("A", here), ("B", there), "t"))
         wait_until(lambda: flow.copied("t") == 300, f"the connector copies ({worker.log})")
         assert flow.stored(PROGRESS) == [], "nothing but its configuration tells what it is"
@@ -76,7 +83,17 @@ def test_connectors_of_a_connect_cluster_are_refused_while_they_live_and_then_ta
     assert last == {(CONNECTORS[topic], (topic, part)): 1_649 for topic in CONNECTORS for part in range(PARTITIONS)}
     for topic in CONNECTORS:
         write(here, topic, samples(100, partitions=PARTITIONS, seed=3))
-    with ConnectWorker(tmp_path, there, GROUP):
+    with ConnectWorker(tmp_path, there, GROUP) as worker:
         await_copies(flow, 3_400)
+        refuse_while_tasks_are_shared_out(worker, there, file)
     for topic in CONNECTORS:
         assert flow.assert_exact(topic, "Connect again") == 3_400
+
+
+def refuse_while_tasks_are_shared_out(worker: ConnectWorker, there: str, file: Path) -> None:
+    """Members that join show no tasks, whatever they run."""
+    worker.freeze()
+    keep_from_settling(there, GROUP)
+    refused = command("run", str(file), "--until-caught-up")
+    said = f"(group '{GROUP}') may copy it (connector 'A->B.MirrorSourceConnector'): its Connect cluster is sharing out"
+    assert (refused.code, said in refused.err) == (1, True), refused.err

@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.generations import (
-    ClaimKey,
-    EntryKey,
     Holder,
-    HolderKey,
     LedgerBook,
     decode_entry,
     decode_holder,
     encode_entry,
     encode_holder,
-    parse_key,
 )
+from heliograph.replication.ledger_keys import ClaimKey, EntryKey, HolderKey, parse_key
 
 OFFSETS = st.integers(0, 2**63 - 1)
 TEXTS = st.text(max_size=12)

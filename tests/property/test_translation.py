@@ -99,7 +99,7 @@ def test_counting_finds_every_copy(
             inside(sorted(truth), max(here[0], starts[0]), here[1]),
             inside(sorted(truth.values()), max(there[0], starts[1]), there[1]),
             there[1],
-            starts[0] <= here[0] and starts[1] <= there[0],
+            (starts[0] > here[0], starts[1] > there[0]),
             "other side",
         )
         answer = by_count(offset, both)

@@ -148,3 +148,14 @@ def test_a_lane_that_left_a_reader_tells_it_no_more() -> None:
     assert run.told == before
     other.add(run)
     assert (dict(wishes.look()), dict(other.look())) == ({}, {run: run.fetch_offset})
+
+
+def test_a_lane_is_given_what_its_limit_leaves_or_what_lanes_are_given_and_only_a_large_batch_more() -> None:
+    wishes, (run, *_) = Wishes(LANE_BYTES, PARTITION_BYTES), lanes(1)
+    wishes.add(run)
+    asked = []
+    for allowed, batch in ((None, 0), ({run: 5e9}, 0), ({run: float("inf")}, 0), ({run: 70.5}, 0), ({run: 9e3}, 9000)):
+        wishes.look()
+        wishes.session.lost()
+        asked.append(wishes.step(allowed, batch).topics[0].partitions[0].max_bytes)
+    assert asked == [PARTITION_BYTES, PARTITION_BYTES, PARTITION_BYTES, 70, 9000]

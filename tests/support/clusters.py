@@ -52,12 +52,20 @@ def unique() -> str:
 
 @pytest.fixture
 def new_cluster(kafka_jars: Path, tmp_path: Path) -> Iterator[ClusterFactory]:
-    """Makes further clusters, started and for this test alone: `new_cluster("C", brokers=3, config={...})`."""
+    """Makes further clusters, started and for this test alone: `new_cluster("C", brokers=3, config={...})`.
+
+    With `kind=RelayedCluster` Heliograph reaches it over lines that can be slow, cut or silent (tests/support/relay.py).
+    """
     del kafka_jars
     made: list[EmbeddedCluster] = []
 
-    def make(name: str, brokers: int = 1, config: Mapping[str, str] | None = None) -> EmbeddedCluster:
-        cluster = AuthorizedCluster(name, tmp_path / f"cluster-{len(made)}", brokers, config)
+    def make(
+        name: str,
+        brokers: int = 1,
+        config: Mapping[str, str] | None = None,
+        kind: type[AuthorizedCluster] = AuthorizedCluster,
+    ) -> EmbeddedCluster:
+        cluster = kind(name, tmp_path / f"cluster-{len(made)}", brokers, config)
         made.append(cluster)
         return cluster.start()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-COMMAND_SECONDS = 60.0
+COMMAND_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ COMPACTED = {
     "delete.retention.ms": "60000",
 }
 """Topic settings with which the cleaner comes within seconds."""
+NEVER_CLEANED = {"cleanup.policy": "compact", "segment.bytes": str(1 << 30)}
+"""Compacted, and yet not within a test: the cleaner leaves the newest segment alone."""
 
 _STEADY_LOOKS = 4
 _NEVER_MS = str((1 << 63) - 1)
@@ -39,13 +41,13 @@ def write_compacted(
         write(bootstrap, topic, records, "lz4")
     wait_until(lambda: _is_cleaned(bootstrap, topic), f"the cleaner has cleaned {topic}", every=0.5)
     if not keep_cleaning:
-        stop_cleaning(bootstrap, topic)
-        _wait_until_left_alone(bootstrap, topic)
+        leave_alone(bootstrap, topic)
     return count_records(bootstrap, topic)
 
 
-def _wait_until_left_alone(bootstrap: str, topic: str) -> None:
-    """A cleaning that had begun goes on under the settings it began with."""
+def leave_alone(bootstrap: str, topic: str) -> None:
+    """Stop cleaning, and wait: a cleaning that had begun goes on under the settings it began with."""
+    stop_cleaning(bootstrap, topic)
     counts = [count_records(bootstrap, topic)]
 
     def is_steady() -> bool:
@@ -68,11 +70,25 @@ def stop_cleaning(bootstrap: str, topic: str) -> None:
     set_configs(bootstrap, topic, dict.fromkeys(lags, _NEVER_MS))
 
 
+def is_cleaned_away(bootstrap: str, topic: str, offset: int) -> bool:
+    """Whether the cleaner took the record at this offset, behind which there are others: who asks for it gets a later one."""
+    client = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "count", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
+    )
+    client.assign([TopicPartition(topic, 0, offset)])
+    try:
+        message = client.poll(ANSWER_SECONDS)
+        assert message is not None and message.error() is None, f"nothing of {topic} lies at {offset} or behind it"
+        return message.offset() > offset
+    finally:
+        client.close()
+
+
 def count_records(bootstrap: str, topic: str, partition: int = 0) -> int:
     """Records a client gets from the partition, which is less than its offsets span once it has been cleaned."""
-    client = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "count", "enable.partition.eof": True, "fetch.wait.max.ms": 20}
-    )
+    settings = {"bootstrap.servers": bootstrap, "group.id": "count", "fetch.wait.max.ms": 20}
+    # It commits nothing: the group would be one more that stands in the topic.
+    client = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
     client.assign([TopicPartition(topic, partition, 0)])
     count = 0
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
+from kafka.protocol.consumer import JoinGroupRequest, JoinGroupResponse
+
 from heliograph.embedded.jars import ensure_kafka_jars
 from heliograph.embedded.java import find_java
 from heliograph.embedded.probe import HOST, free_ports
 from heliograph.embedded.settings import Jvm
 from heliograph.embedded.tether import Tether
+from heliograph.kafka.client import ClusterClient
+from heliograph.model.clusters import Cluster
 from tests.support.heliograph_run import write_properties
 from tests.support.waiting import wait_until
 
@@ -84,6 +89,10 @@ class ConnectWorker:
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def freeze(self) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
     def create(self, name: str, config: Mapping[str, str]) -> None:
         self._do("POST", "/connectors", {"name": name, "config": dict(config)})
 
@@ -113,6 +122,31 @@ class ConnectWorker:
             connection.close()
         assert answer.status < _FAULTS or answer.status in _NOT_YET, f"{method} {path}: {said!r}"
         return answer.status not in _NOT_YET
+
+
+def keep_from_settling(bootstrap: str, group: str) -> None:
+    """One more member joins the group and then says nothing: for a minute the group waits for it, and shows no tasks."""
+
+    async def join() -> None:
+        client = ClusterClient(Cluster("by-hand", tuple(bootstrap.split(","))))
+        try:
+            connection = await client.connection(await client.group_coordinator(group))
+            protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=b"")
+            request = JoinGroupRequest(
+                group_id=group,
+                session_timeout_ms=60_000,
+                rebalance_timeout_ms=60_000,
+                member_id="",
+                protocol_type="connect",
+                protocols=[protocol],
+            )
+            # Version 3 is the last that takes a member without asking it to come again with the name it was given.
+            answer = await connection.ask(request, JoinGroupResponse, 3)
+            assert answer.error_code == 0, answer
+        finally:
+            client.close()
+
+    asyncio.run(join())
 
 
 def _worker(bootstrap: str, group: str, port: int) -> dict[str, str]:

@@ -59,6 +59,11 @@ class Side:
     def _has(self, topic: str) -> bool:
         return topic in admin(self.clusters.b.bootstrap).list_topics(timeout=ANSWER_SECONDS).topics
 
+    def tells_topics(self, name: str = "") -> bool:
+        """Connect notes what a connector writes in a topic of its own, some time after it is written."""
+        name = name or self.name
+        return bool(self.rest.get(f"/connectors/{name}/topics")[name]["topics"])
+
     def state(self, name: str = "") -> str:
         status, body = self.rest.ask("GET", f"/connectors/{name or self.name}/status")
         if status != 200:

@@ -37,7 +37,7 @@ COMMITTED = 7
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _CLUSTER = "kafka-cluster"
 _CONTAINED_IN = {(On.REMOTE_TOPICS, "DESCRIBE_CONFIGS"): "ALTER_CONFIGS", (On.TARGET_CLUSTER, "DESCRIBE"): "ALTER"}
-_LONG_MS = 60_000
+_LONG_MS = 600_000
 
 Seen = TypeVar("Seen")
 
@@ -238,7 +238,7 @@ class Footprint:
         return found
 
     def join_as_worker(self) -> None:
-        """A worker joins MirrorMaker 2's group on the target, gets no work yet, and is not heard of for a minute."""
+        """A worker joins MirrorMaker 2's group on the target, gets no work yet, and is not heard of for ten minutes."""
         group = default_group(self.source)
         joining = Grant("group", group, "READ")
         self.pair.b.grant(joining)

@@ -24,7 +24,7 @@ from tests.support.topics import ANSWER_SECONDS
 
 Partition = tuple[str, int]
 Answer = TypeVar("Answer")
-_COORDINATOR_LOOKS = 100
+_COORDINATOR_LOOKS = 600
 _COORDINATOR_COMES = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR"""
 
@@ -62,7 +62,14 @@ def _string(data: bytes) -> tuple[str, bytes]:
 
 def commit(bootstrap: str, group: str, offsets: Mapping[Partition, int], metadata: str = "") -> None:
     """As a consumer that is assigned by hand does: the group has no members."""
-    client = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    commit_as({"bootstrap.servers": bootstrap}, group, offsets, metadata)
+
+
+def commit_as(
+    client_config: Mapping[str, Any], group: str, offsets: Mapping[Partition, int], metadata: str = ""
+) -> None:
+    """The same through any door: a coordinator that is still loading its group is asked again, as applications do."""
+    client = Consumer({**client_config, "group.id": group, "enable.auto.commit": False})
     places = [TopicPartition(topic, number, offset, metadata) for (topic, number), offset in offsets.items()]
     try:
         for done in _once_there_is_a_coordinator(lambda: client.commit(offsets=places, asynchronous=False)) or []:

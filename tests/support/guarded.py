@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.embedded.probe import HOST, free_ports
+from tests.support.groups import commit_as
 from tests.support.topics import ANSWER_SECONDS
 from tests.support.waiting import wait_until
 
@@ -116,6 +117,12 @@ class GuardedCluster(EmbeddedCluster):
         made = client.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])
         made[name].result(ANSWER_SECONDS)
 
+        def leads() -> bool:
+            found = client.list_topics(timeout=ANSWER_SECONDS).topics.get(name)
+            return found is not None and sum(one.leader >= 0 for one in found.partitions.values()) == partitions
+
+        wait_until(leads, f"all {partitions} partitions of {name} have a leader")
+
     def delete_topic(self, name: str) -> None:
         """Gone when this returns."""
         client = AdminClient(self.root)
@@ -130,6 +137,4 @@ class GuardedCluster(EmbeddedCluster):
 
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
         """As the group's own application does, which has its rights."""
-        client = Consumer(self.root | {"group.id": group, "enable.auto.commit": False})
-        client.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
-        client.close()
+        commit_as(self.root, group, {(topic, partition): offset})

@@ -32,7 +32,10 @@ _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heliograph-run"
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
     """A properties file with these lines, in this order; it opens no port unless it says which."""
     lines = {**settings, "listeners": settings.get("listeners", "none")}
-    path.write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
+    # Whole or not at all, as an editor saves it: a run may look at the file in this moment.
+    aside = path.with_name(f"{path.name}.new")
+    aside.write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
+    aside.rename(path)
     return path
 
 
@@ -109,7 +112,7 @@ class HeliographRun:
     def exit_status(self) -> int | None:
         return self._started().poll()
 
-    def wait_for_text(self, text: str, timeout_seconds: float = 60.0) -> None:
+    def wait_for_text(self, text: str, timeout_seconds: float = 180.0) -> None:
         """Return when it has printed `text`; fail with what it printed when it ends or the time is over."""
 
         def printed() -> bool:
@@ -158,7 +161,16 @@ class HeliographRun:
 
     def workers(self) -> list[int]:
         """Process ids of the Python workers that the daemons forked."""
-        return [process.pid for process in self._family() if _is_daemon(process) and _is_daemon(_parent(process))]
+        return [process.pid for process in self._family() if is_worker(process)]
+
+    def carriers(self) -> list[int]:
+        """Those of them that carry lanes now: a task has a line to the driver for as long as it lives. The others are idle."""
+        try:
+            found = psutil.Process(self.pid).net_connections(kind="tcp")
+        except psutil.NoSuchProcess:
+            return []
+        doors = {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+        return [worker for worker in self.workers() if _talks_to(worker, doors)]
 
     def survivors(self) -> list[int]:
         """Process ids of everything that was ever seen of its family and still lives."""
@@ -219,6 +231,19 @@ def _is_daemon(process: psutil.Process | None) -> bool:
         return process is not None and not {"pyspark.daemon", "heliograph.spark.daemon"}.isdisjoint(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return False
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """A Python worker: a fork of pyspark's daemon."""
+    return _is_daemon(process) and _is_daemon(_parent(process))
+
+
+def _talks_to(process: int, ports: set[int]) -> bool:
+    try:
+        found = psutil.Process(process).net_connections(kind="tcp")
+    except psutil.NoSuchProcess:
+        return False
+    return any(one.status == psutil.CONN_ESTABLISHED and one.raddr.port in ports for one in found)
 
 
 def _kill(process: psutil.Process) -> None:

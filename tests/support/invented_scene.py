@@ -34,6 +34,8 @@ SHAPES: dict[str, dict[str, int]] = {
 }
 """Flows and their lanes, by the name of a topology."""
 SHAPES["all"] = {flow: 3 for shape in SHAPES if shape != "load" for flow in SHAPES[shape]}
+SHAPES["turns"] = {"north->south": 12, "south->north": 0, "east->north": 24, "west->north": 0, "south->west": 0}
+"""Who carries and who waits: in the order of `_TURNS`, with one flow of which a topic is paused."""
 
 _NOUNS = (
     "orders",
@@ -50,6 +52,20 @@ _NOUNS = (
 _KINDS = ("created", "changed", "events", "audit", "v2", "enriched", "raw", "dlq", "snapshots", "commands")
 _TEAMS = ("shop", "billing", "search", "logistics", "fraud", "crm", "ads", "iot")
 _PARKED = "the target refuses records: MESSAGE_TOO_LARGE, a batch of 1,310,720 bytes and max.message.bytes is 1,048,588"
+_WAITING = [
+    {"host": "mirror-2", "process": 4912, "since_ms": -8_000_000},
+    {"host": "mirror-3", "process": 77, "since_ms": -600_000},
+]
+_TURNS: dict[str, Row] = {
+    "north->south": {"standbys": _WAITING},
+    "south->north": {
+        "opened": False, "held": False, "standing_by": True, "standbys": _WAITING[1:],
+        "carried_by": {"host": "mirror-2", "process": 4912, "since_ms": -8_000_000},
+    },
+    "west->north": {"opened": False, "held": False, "trouble": "cluster west: connection refused at west-1:9092", "trouble_since_ms": -94_000},
+    "south->west": {"opened": False, "held": False, "standing_by": True, "carried_by": None},
+}  # fmt: skip
+"""As the driver shows flows that are not simply its own; times are those before now."""
 
 
 @dataclass
@@ -79,6 +95,11 @@ class InventedRun:
         for flow, count in self.sizes.items():
             self.lanes += self._lanes(flow, count)
         self._special()
+        if self.shape == "turns":
+            topic = next(lane.row["topic"] for lane in self.lanes if lane.row["flow"] == "east->north")
+            about = {"flow": "east->north", "topic": topic, "partition": -1, "kind": "pause"}
+            said = {"reason": "the shop moves house", "who": "ann@desk", "since_ms": self.now_ms - 720_000}
+            self.holds.append(about | said)
         self.news = list(self._old_events())
 
     # -- making -----------------------------------------------------------------------------------------------------
@@ -112,7 +133,7 @@ class InventedRun:
 
     def _special(self) -> None:
         """One lane is parked, one topic catches up, a few lanes attach."""
-        if len(self.lanes) < 20:
+        if len(self.lanes) < 20 or self.shape == "turns":
             return
         parked = self.lanes[11].row
         parked.update(state="parked", reason=_PARKED, since_ms=self.now_ms - 260_000)
@@ -200,12 +221,26 @@ class InventedRun:
     def flow(self, name: str) -> Row:
         source, target = name.split("->")
         topics = {lane.row["topic"]: lane.row["remote_topic"] for lane in self.lanes if lane.row["flow"] == name}
-        return {
+        told: Row = {
             "flow": name, "source": source, "target": target, "state": "running", "reason": "", "since_ms": self.started_ms, "trouble": "", "trouble_since_ms": 0,
             "opened": True, "held": True, "bootstrap": {one: f"{one}-1:9092,{one}-2:9092" for one in (source, target)}, "origin": "rest" if name.endswith("virginia") else "file", "topics": topics, "jobs": [],
             "latency_ms": {"p50": round(self.chance.uniform(9, 14), 1), "p99": round(self.chance.uniform(38, 70), 1)},
-            "throttle": self.throttles.get(name, 0), "throttle_topics": {},
+            "throttle": self.throttles.get(name, 0), "throttle_topics": {}, "standing_by": False, "carried_by": None, "standbys": [],
         }  # fmt: skip
+        apart = self._dated(_TURNS.get(name, {})) if self.shape == "turns" else {}
+        nothing = {} if apart.get("opened", True) else {"latency_ms": {"p50": None, "p99": None}}
+        return told | apart | nothing
+
+    def _dated(self, said: Any) -> Any:
+        """With moments where it has times before now."""
+        if isinstance(said, list):
+            return [self._dated(one) for one in said]
+        if not isinstance(said, dict):
+            return said
+        moments = {
+            name: self.started_ms + 9_240_000 + value for name, value in said.items() if name.endswith("since_ms")
+        }
+        return {name: self._dated(value) for name, value in said.items()} | moments
 
     def parts(self) -> Row:
         run = {

@@ -16,11 +16,11 @@ from heliograph.control.group_positions import GroupPositions
 from heliograph.control.jobs import Job, JobRunner
 from heliograph.control.planner import FlowPlan
 from heliograph.kafka.consumer_groups import ConsumerGroups
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from tests.integration.protocol.harness import Mirror, with_warm
 
-_SECONDS = 60.0
+_SECONDS = 180.0
 _STEPS: Mapping[str, tuple[type, str]] = {"commit": (ConsumerGroups, "commit"), "append": (TopicWriter, "append")}
 
 

@@ -15,7 +15,8 @@ from tests.support.waiting import wait_until
 
 QUICK = {
     "replication.factor": "1",
-    "takeover.wait.seconds": "2",
+    "takeover.wait.seconds": "15",
+    "request.timeout.ms": "8000",
     "lane.retry.backoff.ms": "200",
     "heartbeats.replication.enabled": "false",
     "emit.heartbeats.enabled": "false",

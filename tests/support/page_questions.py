@@ -35,3 +35,9 @@ OVERLAPS = """(() => {
   return found;
 })()"""
 """What on the map hides something else."""
+
+ROWS = """Object.fromEntries([...document.querySelectorAll('tbody tr')].map((row) => {
+  const cells = Object.fromEntries([...row.cells].map((cell) => [cell.dataset.name, cell.innerText.trim()]));
+  return [cells.Flow, { ...cells, tone: row.querySelector('.badge').className.replace('badge ', '') }];
+}))"""
+"""The flows of the overview: the text of every cell, and the tone of the state."""

@@ -88,6 +88,8 @@ class InventedPast(History):
     def of(self, flow: str, seconds: int) -> dict[str, Any]:
         chance = random.Random(flow)
         now = flow_summary(self._scene, flow)
+        if now["lag_records"] is None:
+            return History.of(self, flow, seconds)
         steps = range(seconds // STEP_SECONDS, 0, -1)
         times = [self._scene.run["time_ms"] - step * STEP_SECONDS * 1000 for step in steps]
         shares = [1 - step * STEP_SECONDS / 3600 for step in steps]

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.quotas import list_quotas
 from tests.integration.protocol.harness import with_client
+from tests.support.waiting import wait_until
 
 
 def set_quota(bootstrap: str, user: str, name: str, value: float | None) -> None:
@@ -25,6 +27,11 @@ def set_quota(bootstrap: str, user: str, name: str, value: float | None) -> None
         return [result.error_code for result in answer.entries]
 
     assert with_client(bootstrap, alter) == [0]
+
+    async def is_told(client: ClusterClient) -> bool:
+        return (await list_quotas(client)).get(f"user {user}", {}).get(name) == value
+
+    wait_until(lambda: with_client(bootstrap, is_told), f"{name} of {user} is {value}")
 
 
 @contextmanager

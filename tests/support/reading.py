@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tests.support.topics import ends, starts
+from tests.support.topics import ANSWER_SECONDS, ends, starts
 
 
 def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
@@ -17,7 +17,7 @@ def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
     found: list[Any] = []
     try:
         while start < end and (not found or found[-1].offset() < end - 1):
-            message = client.poll(10)
+            message = client.poll(ANSWER_SECONDS)
             assert message is not None and message.error() is None, f"{len(found)} of {end - start} records of {topic}"
             found.append(message)
     finally:
@@ -37,7 +37,7 @@ def committed_values(bootstrap: str, topic: str, offset: int, partition: int = 0
     found: list[Any] = []
     try:
         while True:
-            message = client.poll(10)
+            message = client.poll(ANSWER_SECONDS)
             assert message is not None, f"{topic} did not end"
             error = message.error()
             if error is not None:

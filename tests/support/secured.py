@@ -24,7 +24,8 @@ USER = "mirror, the first=1"  # what SCRAM must escape
 LOGIN_PASSWORD = 'l0gin-s3cret "quoted" \\ back'
 TOKEN_SECRET = "t0ken-s3cret"
 SECRETS = (PASSWORD, "l0gin-s3cret", TOKEN_SECRET)
-RELOGIN_MS = 1_500
+RELOGIN_MS = 5_000
+"""Logins are renewed after 85 %: the rest must be enough for a machine that stands still for a moment."""
 _MODULES = "org.apache.kafka.common.security"
 _DOORS = {
     "TLS": "SSL",

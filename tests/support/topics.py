@@ -20,7 +20,15 @@ from confluent_kafka.admin import (
 from tests.support.waiting import wait_until
 
 ANSWER_SECONDS = 30.0
-_LOOKS = 50
+_LOOKS = 150
+_ANOTHER_LEADS = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -66,6 +74,24 @@ def set_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     for future in client.incremental_alter_configs([resource]).values():
         future.result(ANSWER_SECONDS)
+    # The controller has it; the broker that goes by it hears of it a moment later.
+    wait_until(lambda: overrides(bootstrap, topic).items() >= configs.items(), f"{dict(configs)} are in force")
+
+
+def set_broker_config(bootstrap: str, broker: int, name: str, value: str) -> None:
+    """Of one broker, while it runs."""
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)]
+    client = admin(bootstrap)
+    resource = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=entries)
+    client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
+
+
+def broker_config(bootstrap: str, broker: int, name: str) -> str | None:
+    """As that broker itself tells it."""
+    client = admin(bootstrap)
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    found = client.describe_configs([resource])[resource].result(ANSWER_SECONDS)
+    return found[name].value
 
 
 def overrides(bootstrap: str, topic: str) -> dict[str, str]:
@@ -97,23 +123,34 @@ def stable_ends(bootstrap: str, topic: str) -> dict[int, int]:
     return _offsets(bootstrap, topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
 
+def wait_until_stable(bootstrap: str, topic: str) -> None:
+    """No transaction is open: a commit is answered before its markers are written, and until then its records are not seen."""
+    wanted = ends(bootstrap, topic)
+
+    def has_reached() -> bool:
+        found = stable_ends(bootstrap, topic)
+        return all(found[partition] >= end for partition, end in wanted.items())
+
+    wait_until(has_reached, f"the markers of {topic} are written")
+
+
 def _offsets(
     bootstrap: str, topic: str, spec: OffsetSpec, isolation: IsolationLevel, within: float = ANSWER_SECONDS
 ) -> dict[int, int]:
-    count = partition_count(bootstrap, topic, within)
-    wanted = {TopicPartition(topic, partition): spec for partition in range(count)}
-    if not wanted:
-        return {}
-    client = admin(bootstrap)
     for _ in range(_LOOKS):
+        count = partition_count(bootstrap, topic, within)
+        wanted = {TopicPartition(topic, partition): spec for partition in range(count)}
+        if not wanted:
+            return {}
+        client = admin(bootstrap)  # a new one each time: what it learnt of leaders it would believe for a while
         found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=within)
         try:
             return {where.partition: future.result(within).offset for where, future in found.items()}
         except KafkaException as error:
-            # A topic that was made just now: metadata names a leader that does not know of it yet.
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            # A topic that was made just now, or a leader that moves: metadata names one that does not know of it yet, or no more.
+            if error.args[0].code() not in _ANOTHER_LEADS:
                 raise
-        time.sleep(0.1)
+        time.sleep(0.2)
     raise AssertionError(f"{topic} has no leader that knows of it")
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from tests.support.topics import wait_until_stable
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 DRAIN_SECONDS = 120.0
 ODD_HEADERS: list[tuple[str, bytes | None]] = [
@@ -97,7 +99,8 @@ def write_dense(
     bootstrap: str, topic: str, records: Iterable[Sample], codec: str = "lz4", size: int = 256 << 10
 ) -> int:
     """Full batches of about `size` bytes before compression, with producer ids: what a busy producer writes."""
-    large = {"batch_size": size, "linger_ms": 200, "batch_num_messages": 100_000}
+    # Long enough for a machine that stands still for a while: batches are cut by their size, and the last one by the flush.
+    large = {"batch_size": size, "linger_ms": 5_000, "batch_num_messages": 100_000}
     return write(bootstrap, topic, records, codec, enable_idempotence=True, **large)
 
 
@@ -127,7 +130,7 @@ def write_huge_batch(bootstrap: str, topic: str, megabytes: int = 10, codec: str
     chance = random.Random(megabytes)
     size = (megabytes << 20) + (1 << 20)
     records = [Sample(chance.randbytes((1 << 20) - 64), b"%d" % place, partition=0) for place in range(megabytes)]
-    return write(bootstrap, topic, records, codec, batch_size=size, message_max_bytes=size, linger_ms=2_000)
+    return write(bootstrap, topic, records, codec, batch_size=size, message_max_bytes=size, linger_ms=20_000)
 
 
 def write_old_records(bootstrap: str, topic: str, records: Iterable[Sample], now_ms: int, age: timedelta) -> int:
@@ -143,7 +146,10 @@ def write_old_records(bootstrap: str, topic: str, records: Iterable[Sample], now
 def write_transactions(
     bootstrap: str, topic: str, transactional_id: str, transactions: int = 10, size: int = 20
 ) -> int:
-    """Every third transaction is aborted after its records reached the broker; how many records were committed."""
+    """Every third transaction is aborted after its records reached the broker; how many records were committed.
+
+    Returns when the last marker is written, which a commit does not wait for.
+    """
     client = producer(bootstrap, transactional_id=transactional_id, compression_type="lz4", linger_ms=5)
     client.init_transactions(DRAIN_SECONDS)
     committed = 0
@@ -155,6 +161,7 @@ def write_transactions(
         else:
             client.commit_transaction(DRAIN_SECONDS)
             committed += size
+    wait_until_stable(bootstrap, topic)
     return committed
 
 
@@ -162,6 +169,7 @@ class OpenTransaction:
     """A transaction left hanging: its records are on the broker and hold the last stable offset back."""
 
     def __init__(self, bootstrap: str, topic: str, transactional_id: str, count: int = 10) -> None:
+        self._place = (bootstrap, topic)
         settings = {"transactional_id": transactional_id, "transaction_timeout_ms": 600_000}
         self._client = producer(bootstrap, linger_ms=0, **settings)
         self._client.init_transactions(DRAIN_SECONDS)
@@ -170,6 +178,8 @@ class OpenTransaction:
 
     def commit(self) -> None:
         self._client.commit_transaction(DRAIN_SECONDS)
+        wait_until_stable(*self._place)
 
     def abort(self) -> None:
         self._client.abort_transaction(DRAIN_SECONDS)
+        wait_until_stable(*self._place)

@@ -38,5 +38,5 @@ def test_a_flow_that_does_not_exist_is_named(file: Path) -> None:
 
 
 def test_a_cluster_out_of_reach_is_named(file: Path) -> None:
-    with pytest.raises(ClusterUnreachable, match="cluster B is unreachable"):
+    with pytest.raises(ClusterUnreachable, match="^cluster B: connection refused at localhost:1$"):
         MirrorClient(file, "B").translate("A", "orders", 0, 1)

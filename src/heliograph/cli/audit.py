@@ -9,16 +9,17 @@ import sys
 from typing import Any
 
 from heliograph.cli.choice import flow_named
-from heliograph.cli.effective import load_effective
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.words import count
 from heliograph.config.flows import FlowSettings
+from heliograph.errors import HeliographError
 from heliograph.operations.audit import LaneAudit, audit_flow
 
 _ABOUT = """\
 For every lane: source offsets = copied + control + aborted + compacted away + skipped + lost + deleted since + not yet copied.
 What is copied is counted on the target, the rest on the source. Reads only, and needs no running mirror; a lane whose numbers
 show that it is whole costs two small reads, others are read. Exit code 1 if a sum does not close: records are missing on the
-target, or there more than once.
+target, or there more than once; and if a flow cannot be audited.
 """
 
 _WORDS = (
@@ -51,20 +52,29 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = load_effective(args.file)
     flows = settings.flows if args.flow is None else (flow_named(settings, args.flow),)
-    found = asyncio.run(_audit(flows, not args.json))
+    found, is_whole = asyncio.run(_audit(flows, not args.json))
     if args.json:
         sys.stdout.write(json.dumps([lane.as_json() for lane in found], indent=2) + "\n")
-    return 0 if all(lane.closes for lane in found) else 1
+    else:
+        say_no_flows(settings)
+    return 0 if is_whole and all(lane.closes for lane in found) else 1
 
 
-async def _audit(flows: tuple[FlowSettings, ...], show: bool) -> list[LaneAudit]:
-    found = []
+async def _audit(flows: tuple[FlowSettings, ...], show: bool) -> tuple[list[LaneAudit], bool]:
+    """What was found, and whether every flow could be audited: one that cannot be hides no other."""
+    found, is_whole = [], True
     for flow in flows:
-        async for lane in audit_flow(flow):
-            found.append(lane)
-            if show:
-                sys.stdout.write(sentence(lane) + "\n")
-    return found
+        try:
+            async for lane in audit_flow(flow):
+                found.append(lane)
+                if show:
+                    sys.stdout.write(sentence(lane) + "\n")
+        except (HeliographError, TimeoutError) as error:
+            is_whole = False
+            sys.stdout.flush()
+            why = str(error) or "a cluster did not answer in time"
+            sys.stderr.write(f"heliograph: {flow.flow.name}: could not be audited: {why}\n")
+    return found, is_whole
 
 
 def sentence(audit: LaneAudit) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.working import working
 from heliograph.config.flows import FlowSettings
-from heliograph.config.load import load_file
 from heliograph.operations.canary import CanaryLook, canary_look
 
 _SECONDS = 30.0
@@ -42,13 +42,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = load_effective(args.file)
     flows = (flow_named(settings, args.flow),) if args.flow is not None else settings.flows
     with working("waiting for the event on the target"):
         found = asyncio.run(_looks(flows, args.timeout, args.dry_run))
     if args.json:
         sys.stdout.write(json.dumps([look.as_json() for look in found], indent=2) + "\n")
     else:
+        say_no_flows(settings)
         sys.stdout.write("".join(f"{sentence(look)}\n" for look in found))
     return 0 if args.dry_run or all(look.latency_ms is not None for look in found) else 1
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from heliograph.cli.effective import load_effective, no_flows
 from heliograph.cli.working import working
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
+from heliograph.errors import ClusterUnreachable
 from heliograph.kafka.slot import Warm
 from heliograph.operations.check import check, quick_check
 from heliograph.replication.findings import Finding, Level, has_failed
@@ -29,7 +31,7 @@ _LOG_LEVELS = {
 }
 
 _ABOUT = """\
-Asks both clusters of every flow in FILE and changes nothing: reach, authentication, cluster ids, broker versions, every
+Asks both clusters of every flow in FILE, and the one that keeps what REST changes, and changes nothing: reach, authentication, cluster ids, broker versions, every
 permission that is needed, replication.factor, size and timestamp limits, clocks, space, a MirrorMaker 2 that still runs,
 and who else writes remote topics. `heliograph run` does the quick part of it at every start.
 
@@ -50,9 +52,16 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings, unknown = load_file(args.file), ""
+    if not settings.flows:  # they all come by REST
+        try:
+            settings = load_effective(args.file)
+        except ClusterUnreachable as error:
+            unknown = str(error)
     with working("asking both sides of every flow"):
         findings = asyncio.run(check(settings, Clock().now_ms))
+    if said := unknown or no_flows(settings):
+        findings.append(Finding(Level.NOTE, "flows", said.removeprefix(f"{settings.path}: ")))
     if args.json:
         rows = [asdict(finding) for finding in findings]
         sys.stdout.write(

@@ -8,6 +8,7 @@ import contextlib
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,9 @@ from heliograph.control.steering import Steering, with_state
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.jars import ensure_kafka_jars
 from heliograph.embedded.traffic import Traffic
-from heliograph.errors import SetupError
+from heliograph.errors import HeliographError
+from heliograph.kafka.client import LATEST
+from heliograph.kafka.log_ends import offsets_of
 from heliograph.operations.compare import Comparison, compare_topics
 
 _FILE = """\
@@ -43,6 +46,7 @@ checkpoints.topic.replication.factor = 1
 refresh.topics.interval.seconds = 5
 """
 _CATCH_UP_SECONDS = 60
+_LOOK_SECONDS = 0.2
 _PLAIN_WIDTH = 160
 
 
@@ -51,7 +55,8 @@ def add_parser(commands: Any) -> None:
         "demo",
         help="two clusters on this machine, sample traffic, and the mirror between them",
         description="Starts two real Kafka clusters on loopback, writes sample traffic to A, mirrors A->B and shows a live "
-        "table until Ctrl-C. At the end it compares the copy record by record; exit code 0 only if it is identical. "
+        "table until Ctrl-C. At the end it compares what B has with A record by record; exit code 0 only if it is identical, "
+        "1 if it is not. A second Ctrl-C ends it without a comparison. "
         "Needs Java 17+, and Maven once to fetch Kafka.",
     )
     parser.add_argument("--seconds", type=_positive, metavar="N", help="end by itself after N seconds of mirroring")
@@ -84,25 +89,24 @@ def _demo(folder: Path, seconds: int | None, console: Console) -> int:
         file.write_text(_FILE.format(source=source.bootstrap, target=target.bootstrap))
         console.print(f"[dim]heliograph run {file}[/dim]", highlight=False)
         traffic.start()
-        code = asyncio.run(_mirror(file, folder, traffic, seconds, console))
-        if code:
-            return code
+        try:
+            asyncio.run(_mirror(file, folder, traffic, seconds, console))
+        except asyncio.CancelledError as error:
+            raise KeyboardInterrupt from error
         return _conclude(_compare(source, target, traffic, console), console)
     finally:
         source.stop()
         target.stop()
 
 
-async def _mirror(file: Path, folder: Path, traffic: Traffic, seconds: int | None, console: Console) -> int:
+async def _mirror(file: Path, folder: Path, traffic: Traffic, seconds: int | None, console: Console) -> None:
     settings = load(file.read_text(), file.name)
     steering = Steering(str(file), with_state(settings))
     await steering.recall()
     replicator = Replicator(settings, RunOptions(spark_log=folder / "spark.log"), steering)
     desk = desk_for(replicator)
     table = LiveTable(replicator, lambda: desk.urls)
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = _ended_by_signals()
     with _shown(table, console) as show:
         spark = asyncio.create_task(replicator.engine.start())
         plans = await replicator.plan()
@@ -111,17 +115,31 @@ async def _mirror(file: Path, folder: Path, traffic: Traffic, seconds: int | Non
         waiting = asyncio.create_task(_wait(ended, seconds, running))
         await waiting
         await asyncio.to_thread(traffic.stop)
-        if not running.done():
-            await _catch_up(replicator, traffic, running)
+        missing = await _catch_up(replicator, traffic, running)
         replicator.stop()
         summary = await running
+    if missing:
+        console.print(missing, style="red", highlight=False, markup=False)
     rate = summary.records / max(summary.seconds, 0.001)
     console.print(
         f"mirrored {count(summary.records, 'record')}, {size(summary.bytes)}, in {summary.seconds:.0f} s "
         f"({count(rate)} records/s)",
         highlight=False,
     )
-    return 0
+
+
+def _ended_by_signals() -> asyncio.Event:
+    """Set by the first Ctrl-C, after which the copy is compared; the second one ends everything."""
+    ended, main = asyncio.Event(), asyncio.current_task()
+
+    def signalled() -> None:
+        if ended.is_set() and main is not None:
+            main.cancel()
+        ended.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, signalled)
+    return ended
 
 
 async def _wait(ended: asyncio.Event, seconds: int | None, running: asyncio.Task[Any]) -> None:
@@ -131,21 +149,34 @@ async def _wait(ended: asyncio.Event, seconds: int | None, running: asyncio.Task
     stop.cancel()
 
 
-async def _catch_up(replicator: Replicator, traffic: Traffic, running: asyncio.Task[Any]) -> None:
-    """The traffic has stopped: wait until every written record is acknowledged by B."""
+async def _catch_up(replicator: Replicator, traffic: Traffic, running: asyncio.Task[Any]) -> str:
+    """The traffic has stopped: wait until B has every record that was written. What it still lacks in the end, in words."""
     deadline = time.monotonic() + _CATCH_UP_SECONDS
-    wanted = sum(traffic.written.values())
     while not running.done():
-        copied = sum(
-            view.totals.records
-            for lane, view in replicator.board.lanes.items()
-            if lane.rsplit("/", 2)[1] in traffic.written  # and not heartbeats
-        )
-        if copied >= wanted:
-            return
-        if time.monotonic() > deadline:
-            raise SetupError(f"{wanted - copied} records were not copied within {_CATCH_UP_SECONDS} s")
-        await asyncio.sleep(0.2)
+        missing = await _missing(replicator, traffic)
+        holds = replicator.steering.amended.holds
+        held = {hold.topic for hold in holds}  # an empty one: the whole flow
+        if "" in held or missing.keys() <= held or time.monotonic() > deadline:
+            why = "; ".join(f"{hold.subject} is {hold.sentence}" for hold in holds) or f"after {_CATCH_UP_SECONDS} s"
+            return f"B does not have {count(sum(missing.values()), 'record')} of A: {why}" if missing else ""
+        await asyncio.sleep(_LOOK_SECONDS)
+    return ""
+
+
+async def _missing(replicator: Replicator, traffic: Traffic) -> dict[str, int]:
+    """By topic, what B does not have, whoever copies it: a remote topic begins at 0 and has one offset for each record."""
+    client = replicator.warm.client(replicator.settings.flows[0].target)
+    written = traffic.written
+    try:
+        views = await client.metadata([f"A.{topic}" for topic in written])
+        places = [(name, partition) for name, view in views.items() for partition in view.leaders]
+        ends = await offsets_of(client, places, LATEST)
+    except (HeliographError, TimeoutError):
+        return written  # not known: it is asked again
+    have: Counter[str] = Counter()
+    for (name, _), end in ends.items():
+        have[name] += end
+    return {topic: wanted - have[f"A.{topic}"] for topic, wanted in written.items() if wanted > have[f"A.{topic}"]}
 
 
 @contextlib.contextmanager
@@ -155,15 +186,15 @@ def _shown(table: LiveTable, console: Console) -> Iterator[Callable[[], None]]:
         calls = iter(range(1, 1_000_000))
 
         def now_and_then() -> None:
-            shown = table.render()
+            shown = table.render(console)
             if next(calls) % 10 == 0:
                 console.print(shown)
 
         yield now_and_then
-        console.print(table.render())
+        console.print(table.render(console))
         return
-    with Live(table.render(), console=console, auto_refresh=False) as live:
-        yield lambda: live.update(table.render(), refresh=True)
+    with Live(table.render(console), console=console, auto_refresh=False) as live:
+        yield lambda: live.update(table.render(console), refresh=True)
 
 
 def _compare(source: EmbeddedCluster, target: EmbeddedCluster, traffic: Traffic, console: Console) -> Comparison:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heliograph.cli.effective import load_effective
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.words import moment
 from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
@@ -36,19 +36,44 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     settings = load_effective(args.file)
-    write = _write_json if args.json else _write_text
-    return asyncio.run(show(settings.flows, args.follow, write))
+    if args.json:
+        return asyncio.run(show(settings.flows, args.follow, _write_json))
+    say_no_flows(settings)
+    return asyncio.run(show(settings.flows, args.follow, _write_text, _say_none if settings.flows else _say_nothing))
 
 
-async def show(flows: Iterable[FlowSettings], follow: bool, write: Callable[[Event], None]) -> int:
-    """Every event in the order of time; 1 where a target could not be read."""
+def _say_none() -> None:
+    """Beside the events, not among them: whoever counts lines counts events."""
+    sys.stderr.write("no events in the last 30 days\n")
+
+
+def _say_nothing() -> None:
+    """For programs, which see that there is none."""
+
+
+async def show(
+    flows: Iterable[FlowSettings],
+    follow: bool,
+    write: Callable[[Event], None],
+    say_none: Callable[[], None] = _say_nothing,
+) -> int:
+    """Every event in the order of time; 1 where a target could not be read. `say_none` where all were, and there is none."""
+    written = 0
+
+    def counted(event: Event) -> None:
+        nonlocal written
+        written += 1
+        write(event)
+
     by_target: dict[Cluster, list[str]] = {}
     for flow in flows:
         by_target.setdefault(flow.target, []).append(flow.flow.name)
     warm = Warm()
     try:
         readers = [EventReader(warm.client(target), names) for target, names in by_target.items()]
-        failed = await _show_new(readers, write)
+        failed = await _show_new(readers, counted)
+        if not written and not failed:
+            say_none()
         while follow:
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             failed = await _show_new(readers, write, failed)

@@ -15,11 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.choice import flow_named
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.words import ago, count, moment, size
-from heliograph.config.load import load_file
 from heliograph.control.clock import Clock
 from heliograph.errors import ConfigError
 from heliograph.operations.lag import FlowLag, LagLook, LaneLag
+from heliograph.replication.bottleneck import held_words
 
 _PLAIN_WIDTH = 400
 _WATCH_SECONDS = 2.0
@@ -48,8 +49,10 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = load_file(args.file)
+    settings = load_effective(args.file)
     flows = (flow_named(settings, args.flow),) if args.flow is not None else settings.flows
+    if not args.json:
+        say_no_flows(settings)
     return asyncio.run(_run(LagLook(flows, args.topic or ""), args))
 
 
@@ -112,15 +115,22 @@ def _flow(flow: FlowLag, now_ms: int) -> Iterator[RenderableType]:
 
 
 def headline(flow: FlowLag, now_ms: int) -> str:
+    if flow.running is None:
+        return f"{flow.flow}: state unknown: {flow.trouble}"
     if flow.running:
+        held = held_words((lane.topic, lane.state) for lane in flow.lanes)
         text = f"{flow.flow}: running since {moment(flow.since_ms)} on {flow.host}, process {flow.process}"
+        text += f", {held}" if held else ""
     elif flow.host:
         text = f"{flow.flow}: not running since {moment(flow.since_ms)} ({ago(now_ms, flow.since_ms)})"
     else:
         text = f"{flow.flow}: not running"
     known = [lane for lane in flow.lanes if lane.target_lag >= 0]
-    lag, size_behind = sum(lane.target_lag for lane in known), sum(max(0, lane.bytes_behind) for lane in known)
-    text += f"; group {flow.group}; {count(lag, 'record')} behind, about {size(size_behind)}" if known else ""
+    lag, sizes = sum(lane.target_lag for lane in known), [lane.bytes_behind for lane in known]
+    if known:
+        about = f", about {size(sum(sizes))}" if min(sizes) >= 0 else ""
+        reported = f", reported {ago(now_ms, flow.reported_ms)} ago" if flow.reported_ms else ""
+        text += f"; group {flow.group}; {count(lag, 'record')} behind{about}{reported}"
     return f"{text}; {flow.trouble}" if flow.trouble else text
 
 

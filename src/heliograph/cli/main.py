@@ -1,6 +1,7 @@
 """The command `heliograph`: which commands there are, and how an error becomes a sentence and an exit code.
 
-Exit codes: 0 done, 1 could not be done (the sentence says why), 2 the file or the command line is wrong and nothing was touched.
+Exit codes: 0 done, 1 could not be done (the sentence says why), 2 the file or the command line is wrong and nothing was touched,
+130 interrupted, 141 nobody reads what it prints.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+from heliograph.cli.interrupts import INTERRUPTED, NOBODY_READS, ending_soon, mute_what_is_cut_short, nobody_reads
 from heliograph.errors import ConfigError, HeliographError
 
 COMMANDS = (
@@ -40,6 +42,8 @@ COMMANDS = (
 """Each has a module, imported when it is called for: Spark and the Kafka library take two seconds to load."""
 _MODULES = dict.fromkeys(("pause", "resume", "drain", "throttle", "topics", "reload"), "steer")
 """Where a command's module is not called as it is."""
+_TIDY = "demo"
+"""An interrupt ends its brokers and takes their files away, which may take longer. A run drains once it carries something."""
 
 _ABOUT = """\
 Mirrors Apache Kafka clusters: batches are forwarded as they are, every record exactly once, on Spark.
@@ -75,6 +79,21 @@ def module_of(command: str) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        with ending_soon():
+            args = _parsed(words)
+            if words[0] != _TIDY:
+                return _ended(args)
+        return _ended(args)
+    except KeyboardInterrupt:  # also while the Kafka library, or Spark's, is still loaded
+        sys.stderr.write("heliograph: interrupted\n")
+        if arguments is None:  # this process is the command, and ends with it
+            mute_what_is_cut_short()
+        return INTERRUPTED
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="heliograph", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -82,16 +101,24 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", description="`heliograph COMMAND --help` says more of each", required=True
     )
-    words = sys.argv[1:] if arguments is None else arguments
     if words and words[0] in COMMANDS:
         module_of(words[0]).add_parser(commands)
     else:
         for command in COMMANDS:
             commands.add_parser(command)
-    args = parser.parse_args(words)
+    return parser.parse_args(words)
+
+
+def _ended(args: argparse.Namespace) -> int:
+    """The command's exit code; what it could not do is a sentence."""
     try:
+        _check_flow(getattr(args, "flow", None))
         code: int = args.run(args)
-        return code
+        return NOBODY_READS if nobody_reads() else code
+    except BrokenPipeError:
+        if nobody_reads():
+            return NOBODY_READS
+        raise
     except ConfigError as error:
         for fault in error.faults:
             sys.stderr.write(f"heliograph: {fault}\n")
@@ -99,9 +126,13 @@ def main(arguments: list[str] | None = None) -> int:
     except HeliographError as error:
         sys.stderr.write(f"heliograph: {error}\n")
         return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("heliograph: interrupted\n")
-        return 130
+
+
+def _check_flow(name: str | None) -> None:
+    """`--flow A->B` without quotes: the shell gives us `A-`, and writes what we print to a file called B."""
+    if name is not None and name.endswith("-"):
+        alias = name[:-1]
+        raise ConfigError([f"--flow {name}: quote it, as '{alias}->B': the shell took >B for a redirect"])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from heliograph.cli.effective import load_effective
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.words import count
 from heliograph.cli.working import working
 from heliograph.operations.pending import FlowPending, pending
@@ -30,10 +30,12 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     with working("looking at both sides of every flow"):
-        flows = asyncio.run(pending(load_effective(args.file)))
+        settings = load_effective(args.file)
+        flows = asyncio.run(pending(settings))
     if args.json:
         sys.stdout.write(json.dumps({"flows": [asdict(flow) for flow in flows]}, indent=2, ensure_ascii=False) + "\n")
     else:
+        say_no_flows(settings)
         sys.stdout.write("".join(f"{line}\n" for flow in flows for line in lines_of(flow)))
     return 1 if any(flow.troubles for flow in flows) else 0
 

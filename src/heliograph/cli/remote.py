@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import os
+import platform
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +17,7 @@ from heliograph.config.load import load_file
 from heliograph.errors import ConfigError, SetupError
 
 _SECONDS = 25
+_USER = "X-Heliograph-User"
 _TOKEN = "HELIOGRAPH_TOKEN"  # noqa: S105  a name
 
 
@@ -37,7 +40,7 @@ class Remote:
         self._token = _token(args.token_file)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", _USER: _user()}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
@@ -64,6 +67,15 @@ def _listener(file: str) -> str:
         raise ConfigError([f"{file}: listeners has port 0: the run says in its log which it took; say --url"])
     url = listeners[0].url
     return url if listeners[0].host else url.replace("://:", "://127.0.0.1:")
+
+
+def _user() -> str:
+    """For whom this command works: shown with each change that it makes."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        name = str(os.getuid())
+    return f"{name}@{platform.node()}".encode("ascii", "replace").decode()
 
 
 def _token(file: str) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -26,6 +27,7 @@ from heliograph.control.planner import FlowPlan
 from heliograph.control.replicate import Replicator, RunOptions
 from heliograph.control.security import read_stores
 from heliograph.control.steering import Steering, with_state
+from heliograph.embedded.java import find_java
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConfigError, HeliographError, SetupError
 from heliograph.replication.findings import Finding, Level, has_failed
 from heliograph.replication.other_writers import mirror_maker_finding
@@ -33,6 +35,7 @@ from heliograph.replication.topic_plan import AddPartitions, CreateTopic, Unname
 
 _log = logging.getLogger("heliograph.run")
 _PROGRESS_SECONDS = 10
+_STANDBY_SECONDS = 300
 _RECALL_SECONDS = 3.0
 _PREFIX = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -48,7 +51,10 @@ Mirrors every enabled flow of FILE, a MirrorMaker 2 driver file, in one process:
 Save FILE while it runs, or send SIGHUP, and it is read again: topics, filters, intervals, limits and flows change, and lanes
 that did not change notice nothing. A file that is wrong is not used.
 
-Ctrl-C or SIGTERM drains and ends. Whatever is killed, start the command again: it goes on exactly where it was.
+Ctrl-C or SIGTERM drains and ends. Whatever is killed, start the command again: it continues exactly where it was.
+
+One run carries a flow at a time. A second run of the same file says who carries it, stands by, and takes over when that one is
+gone; --standby says that this is what you want.
 """
 
 
@@ -70,6 +76,11 @@ def add_parser(commands: Any) -> None:
         "--until-caught-up",
         action="store_true",
         help="copy what is there at the start, up to the last stable offset, print a summary and end",
+    )
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="wait, warm, while another run carries the flows, and take over when it is gone; also while clusters are away",
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
     parser.add_argument(
@@ -104,10 +115,27 @@ def run(args: argparse.Namespace) -> int:
     question = "Begin all lanes anew? Records that are on the target already are copied again."
     if args.reset and not args.dry_run and not confirmed(question, args.yes):
         return 1
+    _check_standby(args)
     options = RunOptions(
-        args.master, tuple(args.clusters), args.until_caught_up, args.spark_log, args.reset, args.trial
+        args.master, tuple(args.clusters), args.until_caught_up, args.spark_log, args.reset, args.trial, args.standby
     )
+    if not args.dry_run:
+        _check_java(os.environ)
     return asyncio.run(_run(settings, options, args.dry_run))
+
+
+def _check_standby(args: argparse.Namespace) -> None:
+    others = {"--until-caught-up": args.until_caught_up, "--reset": args.reset, "--dry-run": args.dry_run}
+    unfit = [name for name, given in others.items() if given]
+    if args.standby and unfit:
+        raise ConfigError([f"--standby waits for another run to be gone; it cannot be given with {', '.join(unfit)}"])
+
+
+def _check_java(environ: Mapping[str, str]) -> None:
+    """Spark says of a JAVA_HOME that is wrong only that its gateway has gone."""
+    home = environ.get("JAVA_HOME")
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        find_java(environ)
 
 
 def _check_trial(prefix: str) -> None:
@@ -141,6 +169,8 @@ async def _run(settings: Settings, options: RunOptions, dry_run: bool) -> int:
         if dry_run or options.until_caught_up:
             _refuse_unreachable(replicator)
         if dry_run:
+            for sentence in await replicator.carriers():
+                sys.stdout.write(f"{sentence}\n")
             for sentence in await replicator.certificates.look_once():
                 _log.warning("%s", sentence)
             return 1 if has_failed(findings) else 0
@@ -280,6 +310,14 @@ class _Progress:
         records, byte_rate = board.rates(self._replicator.clock.monotonic())
         self._seconds += 1
         if self._seconds % _PROGRESS_SECONDS:
+            return
+        waiting = [watch.turns.sentence() for watch in self._replicator.watches if watch.standing_by]
+        for sentence in waiting if self._seconds % _STANDBY_SECONDS == 0 else ():
+            _log.info("%s", sentence)
+        if waiting and not board.lanes:
+            return
+        if not board.lanes and not self._replicator.engine.sessions:
+            _log.info("Spark is starting at %s, for %d s now", self._replicator.engine.master, self._seconds)
             return
         lag = sum(max(0, view.row["source_end"] - view.row["position"]) for view in board.lanes.values())
         idle = [view for view in board.lanes.values() if view.row["state"] not in ("following", "done")]

@@ -14,13 +14,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.effective import load_effective
+from heliograph.cli.effective import load_effective, say_no_flows
 from heliograph.cli.group_table import show_groups
 from heliograph.cli.words import ago, count, moment
 from heliograph.cli.working import working
 from heliograph.control.clock import Clock
 from heliograph.control.status import FlowStatus, LaneStatus, read_status
+from heliograph.model.lanes import LaneState
 from heliograph.operations.group_states import FlowGroups, group_states
+from heliograph.replication.bottleneck import held_words
 
 _PLAIN_WIDTH = 400
 
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         told = [flow.as_json() | _groups_json(groups.get(flow.flow)) for flow in flows]
         sys.stdout.write(json.dumps({"time_ms": now_ms, "flows": told}, indent=2) + "\n")
     else:
+        say_no_flows(settings)
         console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
         for flow in flows:
             _show(console, flow, now_ms, groups.get(flow.flow))
@@ -71,7 +74,7 @@ def _show(console: Console, flow: FlowStatus, now_ms: int, groups: FlowGroups | 
         show_groups(console, groups)
     elif flow.lanes:
         _show_lanes(console, flow.lanes, now_ms)
-    for line in (*_job_lines(flow, now_ms), *_event_lines(flow)):
+    for line in (*_standby_lines(flow), *_job_lines(flow, now_ms), *_event_lines(flow)):
         console.print(line, highlight=False, markup=False)
 
 
@@ -83,6 +86,11 @@ def _show_lanes(console: Console, lanes: tuple[LaneStatus, ...], now_ms: int) ->
                 f"  {lane.topic}-{lane.partition}: the copy has other offsets since source offset {lane.differs_since}"
             )
             console.print(about, highlight=False, markup=False)
+
+
+def _standby_lines(flow: FlowStatus) -> Iterator[str]:
+    for one in flow.standbys:
+        yield f"  standing by: {one.host}, process {one.process}, since {moment(one.since_ms)}"
 
 
 def _job_lines(flow: FlowStatus, now_ms: int) -> Iterator[str]:
@@ -100,12 +108,18 @@ def _event_lines(flow: FlowStatus) -> Iterator[str]:
 
 def headline(flow: FlowStatus, now_ms: int) -> str:
     lag = sum(max(0, lane.lag) for lane in flow.lanes)
+    if flow.running is None:
+        return f"{flow.flow}: state unknown: {flow.trouble}"
     if flow.running:
-        text = (
-            f"{flow.flow}: running since {moment(flow.since_ms)} on {flow.host}, process {flow.process}; "
-            f"{count(len(flow.lanes), 'lane')}, {count(lag, 'record')} behind"
-            + (f"; {flow.bottleneck}" if flow.bottleneck else "")
+        held = held_words((lane.topic, lane.state) for lane in flow.lanes)
+        parts = (
+            f"{flow.flow}: running since {moment(flow.since_ms)} on {flow.host}, process {flow.process}",
+            f", {held}" if held else "",
+            f"; {count(len(flow.lanes), 'lane')}, {count(lag, 'record')} behind",
+            f", reported {ago(now_ms, flow.reported_ms)} ago" if flow.reported_ms else "",
+            f"; {flow.bottleneck}" if flow.bottleneck else "",
         )
+        text = "".join(parts)
     elif flow.host:
         text = (
             f"{flow.flow}: not running since {moment(flow.since_ms)} ({ago(now_ms, flow.since_ms)}); "
@@ -150,6 +164,6 @@ def _batches(lane: LaneStatus) -> str:
 
 def _state(lane: LaneStatus, now_ms: int) -> str:
     text = lane.state
-    if lane.since_ms:
+    if lane.since_ms and lane.state != LaneState.FOLLOWING:  # that begins again with every task
         text += f" for {ago(now_ms, lane.since_ms)}"
     return f"{text}: {lane.reason}" if lane.reason else text

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from heliograph.cli.remote import Remote, add_remote_options
 from heliograph.cli.words import count, size
 from heliograph.errors import ConfigError
 
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _KEPT = "The reason is kept and shown wherever the change is; the change survives a restart."
 _HOLDS = {
@@ -46,6 +49,7 @@ def add_parser(commands: Any) -> None:
     reload = _parser(
         commands, "reload", "have the file read again", "As SIGHUP does. A file that is wrong is not used."
     )
+    _add_reason(reload)
     reload.set_defaults(run=_reload)
 
 
@@ -61,7 +65,11 @@ def _parser(commands: Any, name: str, short: str, about: str) -> argparse.Argume
 
 def _add_flow(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flow", required=True, metavar="A->B", help="the flow")
-    parser.add_argument("--reason", default="", help="why: kept and shown")
+    _add_reason(parser)
+
+
+def _add_reason(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", default="", help="why: shown with the change, and kept as an event")
 
 
 def _bytes(text: str) -> int:
@@ -103,20 +111,34 @@ def _throttle(args: argparse.Namespace) -> int:
 
 
 def _topics(args: argparse.Namespace) -> int:
+    if not _TOPIC.fullmatch(args.topic):
+        advice = "it takes one topic by its name; patterns belong in the file's topics"
+        raise ConfigError([f"topics {args.what} {args.topic}: {advice}"])
     remote = Remote(args)
     if args.what == "add":
         body = {"topic": args.topic, "reason": args.reason, "dry_run": args.dry_run}
         answer = remote.ask("POST", f"/flows/{args.flow}/topics", body)
     else:
-        query = f"reason={args.reason}&dry_run={str(args.dry_run).lower()}"
-        answer = remote.ask("DELETE", f"/flows/{args.flow}/topics/{args.topic}?{query}")
-    done = "is copied from now on" if args.what == "add" else "is copied no more; what was copied stays"
-    return _say(args, answer, lambda _, __: f"{args.flow}: {args.topic} {done}")
+        answer = remote.ask("DELETE", f"/flows/{args.flow}/topics/{args.topic}?{_query(args)}")
+    return _say(args, answer, _topic_sentence)
+
+
+def _topic_sentence(args: argparse.Namespace, answer: dict[str, Any]) -> str:
+    if args.what == "remove":
+        return f"{args.flow}: {args.topic} is copied no more; what was copied stays"
+    if answer["exists"] is False:
+        there = f"there is no topic {args.topic} on {answer['source']}"
+        return f"{args.flow}: {there}; it will be copied once it exists"
+    return f"{args.flow}: {args.topic} is copied from now on"
 
 
 def _reload(args: argparse.Namespace) -> int:
-    answer = Remote(args).ask("POST", f"/reload?dry_run={str(args.dry_run).lower()}", {})
+    answer = Remote(args).ask("POST", f"/reload?{_query(args)}", {})
     return _say(args, answer, lambda _, __: f"{args.file} was read again")
+
+
+def _query(args: argparse.Namespace) -> str:
+    return urlencode({"reason": args.reason, "dry_run": str(args.dry_run).lower()}, quote_via=quote)
 
 
 def _say(

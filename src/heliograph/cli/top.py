@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Console, Group, JustifyMethod
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -33,8 +33,11 @@ _FLOWS = (
     "dropped",
     "limit",
 )
+_STATE_WIDTH = len("following")
+"""Words of a state are never cut, however narrow the terminal is."""
 _LANES = ("lane", "state", "rec/s", "lag", "behind", "delta", "reason")
 _EVENTS_SHOWN = 5
+_PLAIN_WIDTH = 400
 
 
 def add_parser(commands: Any) -> None:
@@ -70,7 +73,8 @@ def _print(remote: Remote, args: argparse.Namespace, view: dict[str, Any]) -> in
         if args.json:
             sys.stdout.write(json.dumps(view) + "\n")
         else:
-            Console().print(_render(view))
+            console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
+            console.print(_render(view))
         sys.stdout.flush()
         if args.once or not args.json:
             return 0
@@ -100,14 +104,20 @@ def _render(view: dict[str, Any]) -> Group:
     for rows in view["lanes"].values():
         for row in rows:
             lanes.add_row(*map(Text, _lane(row)))
-    events = [Text(f"{moment(event['time_ms'])}  {event['flow']}: {event['reason']}") for event in view["events"]]
+    events = [Text(f"{moment(event['time_ms'])}  {_subject(event)}: {event['reason']}") for event in view["events"]]
     return Group(table, lanes, *events)
+
+
+def _subject(event: dict[str, Any]) -> str:
+    """`A->B orders`: a pause of one topic must not read like one of the flow."""
+    return " ".join(dict.fromkeys((event["flow"], event["subject"])))
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in columns:
-        table.add_column(name, justify="left" if name in ("flow", "lane", "state", "reason") else "right")
+        justify: JustifyMethod = "left" if name in ("flow", "lane", "state", "reason") else "right"
+        table.add_column(name, justify=justify, min_width=_STATE_WIDTH if name == "state" else None)
     return table
 
 
@@ -117,17 +127,24 @@ def _flow(flow: dict[str, Any]) -> list[str]:
     limit = flow["throttle_bytes_per_s"]
     return [
         flow["flow"],
-        f"{flow['state']}: {flow['reason']}" if flow["reason"] else flow["state"],
+        state_words(flow),
         f"{count(flow['lanes'])}{troubled}",
         count(flow["records_per_s"]),
         size(flow["bytes_per_s"]),
-        count(flow["lag_records"]),
-        _behind(flow["lag_ms"]),
+        _known(flow["lag_records"]),
+        _behind(flow["lag_ms"], flow["lag_records"]),
         _ms(flow["latency_ms"]["p50"]),
         _ms(flow["latency_ms"]["p99"]),
         *(count(flow[name]) for name in ("raw_batches", "rebuilt_batches", "dropped_batches")),
         f"{size(limit)}/s" if limit else "-",
     ]
+
+
+def state_words(flow: dict[str, Any]) -> str:
+    """`running, 1 topic paused`; `trouble: cluster B is away`."""
+    if not flow["reason"]:
+        return str(flow["state"])
+    return f"{flow['state']}{', ' if flow['state'] == 'running' else ': '}{flow['reason']}"
 
 
 def _lane(row: dict[str, Any]) -> list[str]:
@@ -138,14 +155,18 @@ def _lane(row: dict[str, Any]) -> list[str]:
         row["state"],
         count(row["records_per_s"]),
         count(row["lag"]),
-        _behind(row["lag_ms"]),
+        _behind(row["lag_ms"], row["lag"]),
         delta,
         row["reason"],
     ]
 
 
-def _behind(ms: float) -> str:
-    return f"{ms / 1000:.1f} s" if ms else "-"
+def _known(number: int | None) -> str:
+    return "?" if number is None else count(number)
+
+
+def _behind(ms: float | None, lag: int | None) -> str:
+    return f"{ms / 1000:.1f} s" if ms is not None and lag else "-"
 
 
 def _ms(value: float | None) -> str:

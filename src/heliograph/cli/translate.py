@@ -60,6 +60,8 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.offset is not None and args.offset < 0:
+        raise ConfigError([f"--offset {args.offset}: offsets begin at 0"])
     if args.offset is not None and (args.topic is None or args.partition is None):
         raise ConfigError(["--offset needs --topic and --partition"])
     if args.partition is not None and args.topic is None:

@@ -36,7 +36,8 @@ def cluster(entries: Entries, alias: str) -> Cluster:
     found = view.find("bootstrap.servers")
     admin = ((name.removeprefix("admin."), value) for name, value in view.keys(ADMIN_NAMES, CLUSTER))
     security, _ = read_security(_security_keys(view, CONTROL))
-    return Cluster(alias, view.names("bootstrap.servers") if found.entry else (), tuple(sorted(admin)), security)
+    addresses = view.names("bootstrap.servers") if found.entry else ()
+    return Cluster(alias, addresses, tuple(sorted(admin)), security, view.number("request.timeout.ms"))
 
 
 def _security_keys(view: View, forms: Sequence[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from heliograph.config.kinds import Aliases
 from heliograph.config.option import is_secret
 from heliograph.config.options import SECURITY_NAMES, find
 from heliograph.config.tables.names import OLD_NAMES
+from heliograph.config.transforms import CONVERTERS, IGNORE, TRANSFORMS, changes_records
 from heliograph.model.clusters import Flow
 
 PACKAGE = "org.apache.kafka.connect.mirror"
@@ -147,6 +148,7 @@ def faults_of(kind: ConnectorKind, config: Mapping[str, str], unknown_is_fault: 
     """All faults of a connector's fields."""
     yield from _of_name(config)
     yield from _of_ends(config)
+    yield from _of_transforms(config)
     for name, value in config.items():
         yield from _of_field(name, value, unknown_is_fault)
 
@@ -170,6 +172,15 @@ def _of_ends(config: Mapping[str, str]) -> Iterator[Fault]:
     source = config.get("source.cluster.alias")
     if source == config.get("target.cluster.alias", DEFAULT_TARGET):
         yield _invalid("target.cluster.alias", str(source), "expected another alias than source.cluster.alias")
+
+
+def _of_transforms(config: Mapping[str, str]) -> Iterator[Fault]:
+    if config.get(IGNORE, "").strip().lower() == "true":
+        return
+    for name in (TRANSFORMS, *CONVERTERS):
+        why = changes_records(name, config.get(name, "").strip())
+        if why:
+            yield _invalid(name, config[name], why)
 
 
 def _is_alias(text: str) -> bool:

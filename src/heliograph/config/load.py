@@ -21,11 +21,14 @@ from heliograph.config.build import (
     security_faults,
 )
 from heliograph.config.check import NO_OVERLAY, Checked, check
+from heliograph.config.contradictions import contradictions
 from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.foreign_file import mistaken_for
 from heliograph.config.options import BY_NAME, SECURITY_NAMES
 from heliograph.config.providers import NOTHING, Outside
 from heliograph.config.server import server_faults, server_settings, state_cluster
 from heliograph.config.topology import circles, shared_topics
+from heliograph.config.transforms import transform_faults
 from heliograph.config.watching import watch_faults
 from heliograph.errors import ConfigError
 from heliograph.model.clusters import Flow
@@ -40,6 +43,8 @@ def load_file(path: str, overlay: Mapping[str, str] = NO_OVERLAY) -> Settings:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from error
+    if mistake := mistaken_for(content):
+        raise ConfigError([f"{path} {mistake}"])
     outside = Outside(os.environ, lambda name: Path(name).read_text(encoding="utf-8"))
     return load(content.removeprefix(_BOM).decode("latin-1"), path, outside, overlay)
 
@@ -53,7 +58,13 @@ def load(text: str, path: str, outside: Outside = NOTHING, overlay: Mapping[str,
     _explain_codecs(checked, flows)
     for line, sentence in dict.fromkeys(unheeded(checked.entries, flows)):
         checked.warn(line, sentence)
-    faults = [*_in_order(checked.faults, path), *(f"{path}: {fault}" for fault in _misfits(checked, flows))]
+    for flow in enabled:
+        for line, sentence in transform_faults(checked.entries, flow, checked.is_worker):
+            checked.fault(line, sentence)
+    faults = [
+        *_in_order(dict.fromkeys(checked.faults), path),
+        *(f"{path}: {fault}" for fault in _misfits(checked, flows)),
+    ]
     if faults:
         raise ConfigError(faults)
     return Settings(
@@ -100,6 +111,7 @@ def _misfits(checked: Checked, flows: Sequence[FlowSettings]) -> Iterator[str]:
     yield from (fault for flow in flows for fault in watch_faults(checked.entries, flow.flow))
     yield from dict.fromkeys(_unusable(flows))
     yield from server_faults(checked.entries, checked.aliases)
+    yield from contradictions(checked.entries)
     if any(flow.plugins.classes for flow in flows):
         return  # what a user's class makes of names is seen when the clusters are read
     yield from shared_topics(flows)

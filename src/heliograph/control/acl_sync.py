@@ -28,7 +28,7 @@ from heliograph.replication.acl_sync import (
     noted_resource,
     plan_acls,
 )
-from heliograph.replication.generations import NoteKey
+from heliograph.replication.ledger_keys import NoteKey
 
 _log = logging.getLogger(__name__)
 _MISSING = {3, 100}

@@ -78,6 +78,8 @@ class Board:
         self.parked: set[str] = set()
         self.unread: set[str] = set()
         """Lanes that no task reads now."""
+        self.ends: dict[str, tuple[int, int]] = {}
+        """Of lanes that no task has reported yet: where the source ends, and when that was first seen."""
         self._alive: set[str] = set()
         self._seen: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: deque[tuple[float, int, int]] = deque()
@@ -125,13 +127,20 @@ class Board:
             view.row = view.row | further | {"waiting_since_ms": row.get("waiting_since_ms", 0)}
             return
         view.row = row | _kept(row, view.row)
+        if self.ends and view.row["position"] >= 0:
+            self.ends.pop(key, None)
         (self.parked.add if row["state"] == "parked" else self.parked.discard)(key)
         (self.unread.discard if row["state"] in _READ else self.unread.add)(key)
 
     def see_end(self, key: str, end: int, now_ms: int) -> None:
         """The source of a lane that nobody reads ends here."""
         view = self.lanes.get(key)
-        if view is None or end == view.row["source_end"]:
+        if view is None:
+            _, since_ms = self.ends.get(key, (end, now_ms))
+            self.ends[key] = (end, since_ms)
+            self.changed.add(key)
+            return
+        if end == view.row["source_end"]:
             return
         waiting = 0 <= view.row["position"] < end
         since_ms = (view.row.get("waiting_since_ms") or now_ms) if waiting else 0
@@ -172,6 +181,7 @@ class Board:
         self.gone.setdefault(key.split("/", 1)[0], LaneTotals()).add(vars(totals), {})
         self.parked.discard(key)
         self.unread.discard(key)
+        self.ends.pop(key, None)
 
     def take_heard(self) -> set[str]:
         """The lanes that were reported since the last call: of thousands at rest there are none."""

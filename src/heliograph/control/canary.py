@@ -15,9 +15,9 @@ from heliograph.control.jobs import Found
 from heliograph.errors import HeliographError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.follow import Follower
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import LaneId, LaneState
 from heliograph.replication.canary import Canary, CanaryAction, Punctuality, SendCanary, canary_topic, make_canary_topic
@@ -58,6 +58,12 @@ class CanaryJob:
         self._writer = TopicWriter(self._source, self.topic)
         self._follower = Follower(warm.client(settings.target), self.remote, clock.now_ms())
         self._canary = Canary(uuid.uuid4().hex, clock.monotonic)
+
+    def succeed(self, before: object) -> None:
+        """Settings changed: events that are under way are awaited further, and what was counted stays."""
+        if isinstance(before, CanaryJob):
+            self._canary, self._follower = before._canary, before._follower
+            self._punctuality, self._has_begun = before._punctuality, before._has_begun
 
     @property
     def name(self) -> str:

@@ -12,9 +12,9 @@ from heliograph.control.group_positions import GroupPositions
 from heliograph.control.jobs import Found
 from heliograph.errors import HeliographError
 from heliograph.kafka.admin import ClusterAdmin
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.own_topics import PlainRecord, TopicTail
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.metrics.lane_times import Spread
 from heliograph.model.events import Event, EventKind
 from heliograph.replication.checkpoints import (

@@ -22,6 +22,9 @@ _RELEASE_SECONDS = 6.0
 """How long a task may take to drain a lane before its successor goes on without its word; with many lanes longer, because
 passing over one that is only slow leaves its unguarded lanes waiting for the take-over time."""
 _LANES_A_SECOND = 250
+_ORPHAN_SECONDS = 3.0
+"""How long a planned lane may be without a carrier: a lost task that Spark starts again has dialled in by then."""
+_CALM_SECONDS = 120.0
 
 
 @dataclass(eq=False)
@@ -73,10 +76,17 @@ class Conductor:
         self.owners: dict[str, Ownership] = {}
         self._unsettled: set[str] = set()
         """Lanes that somebody waits for, or whose carrier may be told more; at rest there are none."""
+        self._trusted: set[str] = set()
+        """Flows of which a carrier was told that this run holds them."""
         self._planned: set[str] | None = None
         """The lanes that are to be carried now; None: whichever a task comes with."""
         self.started: set[tuple[int, int]] = set()
         """(epoch, slot) of every task that dialled in: the watchdog looks here."""
+        self._orphans: dict[str, float] = {}
+        """Planned lanes that nobody has, and since when."""
+        self._orphan_seconds, self._orphans_told_at = _ORPHAN_SECONDS, -_CALM_SECONDS
+        self.on_orphans: Callable[[set[str]], bool] = lambda keys: False
+        """Told of planned lanes that nobody has had for a while; says whether something is done about it."""
         self.on_gap: Callable[[str, float], None] = lambda key, seconds: None
         """Told of each hand-over: the lane, and for how many seconds nobody read it."""
 
@@ -100,11 +110,10 @@ class Conductor:
         match message["kind"]:
             case "ready":
                 task.ready = True
-                # Its order may be older than the plan: what was paused or taken out since is not given to it.
-                unplanned = [key for key in message["lanes"] if self._planned is not None and key not in self._planned]
-                if unplanned:
-                    task.line.send(words.release(unplanned))
-                task.lanes = set(message["lanes"]) - set(unplanned)
+                unfit = [key for key in message["lanes"] if not self._may_have(task, key)]
+                if unfit:
+                    task.line.send(words.release(unfit))
+                task.lanes = set(message["lanes"]) - set(unfit)
                 asked: dict[TaskEnd, list[str]] = {}
                 for key in message["lanes"]:
                     if key in task.lanes and (holder := self._offer(task, key)) is not None:
@@ -123,10 +132,19 @@ class Conductor:
 
     # -- ownership --------------------------------------------------------------------------------------------------
 
+    def _may_have(self, task: TaskEnd, key: str) -> bool:
+        """Its order may be older than the plan, or Spark's retry of an epoch that is over: what was paused or taken out since,
+        or is a newer epoch's, is not given to it."""
+        if self._planned is not None and key not in self._planned:
+            return False
+        owner = self.owners.get(key, Ownership())
+        return all(other is None or other.epoch <= task.epoch for other in (owner.holder, owner.waiting))
+
     def _offer(self, task: TaskEnd, key: str) -> TaskEnd | None:
         """Whoever must let go of the lane first."""
         owner = self.owners.setdefault(key, Ownership())
         self._unsettled.add(key)
+        self._orphans.pop(key, None)
         owner.planned = True
         if owner.holder is None or owner.holder.gone:
             owner.holder = None
@@ -152,6 +170,8 @@ class Conductor:
     def _give(self, key: str, task: TaskEnd, standing: tuple[bool, bool]) -> None:
         owner = self.owners[key]
         owner.holder, owner.waiting, owner.told = task, None, standing
+        if standing[0]:
+            self._trusted.add(_flow_of(key))
         if standing != _ALL:
             self._unsettled.add(key)
 
@@ -174,7 +194,9 @@ class Conductor:
             elif owner.told[1]:
                 owner.lost_at = None
             waiting = owner.waiting
-            if waiting is not None and not waiting.gone:
+            if waiting is None:
+                self._orphan(key)
+            elif not waiting.gone:
                 standing = self._standing(key, self._held_once(key, held))
                 self._give(key, waiting, standing)
                 passed.setdefault((waiting, standing), {})[key] = entry if clean else None
@@ -184,7 +206,7 @@ class Conductor:
 
     def _held_once(self, key: str, held: dict[str, bool]) -> bool:
         """Whether this run holds a lane's flow, asked once for each flow."""
-        flow = key.rsplit("/", 2)[0]
+        flow = _flow_of(key)
         if flow not in held:
             held[flow] = self._is_held(key)
         return held[flow]
@@ -217,13 +239,51 @@ class Conductor:
                 owner.lost_at = owner.unread_since = self._clock()
                 if owner.waiting is not None:
                     heirs.add(owner.waiting)
+            if owner.holder is None and owner.waiting is None:
+                self._orphan(key)
         for heir in heirs:
             self._grant_all(heir)
 
+    # -- lanes that nobody has ---------------------------------------------------------------------------------------
+
+    def _orphan(self, key: str) -> None:
+        if self.owners[key].planned:
+            self._orphans.setdefault(key, self._clock())
+
+    def _tell_of_orphans(self) -> None:
+        """A task whose line broke ends well, so that Spark starts no other, and a lane may leave by itself: the next epoch
+        carries them, and is not waited for. More and more seldom where that does not help."""
+        now = self._clock()
+        if not self.tasks or any(not task.ready for task in self.tasks):
+            return  # who is about to say what it carries may have them
+        if now - self._orphans_told_at > _CALM_SECONDS:
+            self._orphan_seconds = _ORPHAN_SECONDS
+        due = {key for key, since in self._orphans.items() if now - since >= self._orphan_seconds}
+        for key in due:
+            del self._orphans[key]
+        if due and self.on_orphans(due):
+            self._orphans_told_at = now
+            self._orphan_seconds = min(2 * self._orphan_seconds, _CALM_SECONDS / 2)
+
     # -- once a second ----------------------------------------------------------------------------------------------
+
+    def take_back(self) -> None:
+        """A flow that this run no longer holds: its carriers must not count on being alone any more."""
+        held: dict[str, bool] = {}
+        lost = {flow for flow in self._trusted if not self._held_once(f"{flow}/any/0", held)}
+        self._trusted -= lost
+        told: dict[TaskEnd, list[str]] = {}
+        for key, owner in self.owners.items() if lost else ():
+            if owner.holder is not None and owner.told[0] and _flow_of(key) in lost:
+                owner.told = (False, False)
+                self._unsettled.add(key)
+                told.setdefault(owner.holder, []).append(key)
+        for task, keys in told.items():
+            task.line.send(words.revoke(keys))
 
     def tick(self) -> None:
         """Keep the lines alive; tell lanes that their last attempt is known dead; stop waiting for those who never answer."""
+        self.take_back()  # before the ping: a run that was frozen must not let its tasks go on as if nothing had been
         for task in list(self.tasks):
             task.line.send(words.ping())
         now = self._clock()
@@ -235,6 +295,7 @@ class Conductor:
             standing = self._standing(key, self._held_once(key, held))
             if owner.holder is not None and standing > owner.told:
                 owner.told = standing
+                self._trusted.add(_flow_of(key))
                 owner.lost_at = None if standing[1] else owner.lost_at
                 better.setdefault((owner.holder, standing), []).append(key)
             asked = owner.waiting is not None and owner.holder is not None
@@ -247,6 +308,7 @@ class Conductor:
             task.line.send(words.go(keys, *standing, {}))
         for heir in heirs:
             self._grant_all(heir)
+        self._tell_of_orphans()
 
     def _release_seconds(self, task: TaskEnd | None) -> float:
         return _RELEASE_SECONDS + (len(task.lanes) / _LANES_A_SECOND if task is not None else 0.0)
@@ -266,13 +328,27 @@ class Conductor:
                 if task is not None:
                     task.line.send(words.release([key]))
             owner.waiting = None
+            self._orphans.pop(key, None)
 
     def carries(self, flow: str) -> bool:
         """Whether a task has a lane of this flow."""
         return any(self.carries_lane(key) for key in self.owners if key.startswith(f"{flow}/"))
 
+    def is_in_order(self, flow: str) -> bool:
+        """Nothing of this flow's lanes is on its way to the target: whoever carries them next need not wait."""
+        now = self._clock()
+        return not any(
+            owner.holder is not None or (owner.lost_at is not None and now - owner.lost_at < self._takeover_wait_s)
+            for key, owner in self.owners.items()
+            if _flow_of(key) == flow
+        )
+
     def carries_lane(self, key: str) -> bool:
         return key in self.owners and self.owners[key].holder is not None
+
+
+def _flow_of(key: str) -> str:
+    return key.rsplit("/", 2)[0]
 
 
 async def tick_forever(conductor: Conductor) -> None:

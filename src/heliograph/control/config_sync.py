@@ -16,7 +16,7 @@ from heliograph.kafka.ledger import Ledger
 from heliograph.model.clusters import Cluster
 from heliograph.model.topics import Topic
 from heliograph.replication.config_sync import NOTE_KIND, ChangeConfigs, decode_note, encode_note, plan_configs
-from heliograph.replication.generations import NoteKey
+from heliograph.replication.ledger_keys import NoteKey
 from heliograph.replication.topic_plan import TopicRules
 
 _MISSING = {3, 100}

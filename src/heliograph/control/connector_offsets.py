@@ -6,7 +6,6 @@ Nobody may carry the lanes meanwhile, and the flow must be ours: then a new gene
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,13 +19,15 @@ from heliograph.errors import HeliographError, Refused, SetupError
 from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Deed
 from heliograph.model.lanes import LaneId
 from heliograph.replication.connect_offsets import BadOffset, Begins, begins, shown
 from heliograph.replication.starts import Span
 
-_log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 8.0
 _LOOK_SECONDS = 0.1
+_LONGEST = 500
+"""Characters of an event: a flow may have thousands of lanes."""
 _NOT_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
     "connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
@@ -105,13 +106,20 @@ class ConnectorOffsets:
         async with self._steering.alone(f"offsets of {watch.name}"):
             if self._carries(watch.name):
                 raise Refused(409, f"flow {watch.name} was resumed: stop it first")
-            _log.info(
-                "flow %s: the offsets of %d lanes are set%s", watch.name, len(wanted), f" by {who}" if who else ""
-            )
             try:
                 await watch.begin_anew(wanted)
             except SetupError as error:
                 raise Refused(409, str(error)) from error
+            lanes = ", ".join(f"{key.removeprefix(f'{watch.name}/')} to {_place(at)}" for key, at in wanted.items())
+            self._steering.record(Deed(watch.name, f"offsets set: {_shortened(lanes)}", who))
 
     def _watch(self, flow: str) -> FlowWatch | None:
         return next((watch for watch in self._steering.watches if watch.name == flow), None)
+
+
+def _place(offset: int | None) -> str:
+    return "its start" if offset is None else str(offset)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

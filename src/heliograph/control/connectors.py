@@ -15,6 +15,7 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.config.stored_connectors import (
     PAUSED,
     RUNNING,
+    STOPPED,
     StoredConnector,
     WishedState,
     file_name,
@@ -27,10 +28,12 @@ from heliograph.control.state_topic import Row
 from heliograph.control.steering import Change, Steering
 from heliograph.errors import Refused
 from heliograph.model.clusters import Flow
+from heliograph.model.events import Deed
 from heliograph.model.holds import Hold, HoldKind
 
 _log = logging.getLogger(__name__)
 Shown = dict[str, Any]
+_DONE = {RUNNING: "resumed", PAUSED: "paused", STOPPED: "stopped"}
 _STRICT = ("unknown.options", "error")
 
 
@@ -155,7 +158,8 @@ class Connectors:
         }
         if new:
             rows |= self._state_rows(name, kind_in(whole), _flow_in(whole), state, who)
-        await self._change(name, rows)
+        done = f"connector {name} created" if new else f"connector {name} given another configuration"
+        await self._change(name, rows, Deed(_flow_in(whole), done, who))
         settings = await self._steering.settings()
         for sentence in settings.warnings:
             if sentence.startswith((f"connector {name}: ", f"REST: {_flow_in(whole)}.")):
@@ -171,22 +175,22 @@ class Connectors:
         await self.put(name, config, RUNNING, new=False, who=who)
 
     async def delete(self, name: str, who: str) -> None:
-        del who  # what is taken out says nothing any more
         found = self._named(name)
         self._refuse_filed(name)
         rows: dict[str, Row | None] = {connector_key(name): None, state_key(name): None}
         if found["kind"] == ConnectorKind.SOURCE:
             rows |= {hold_key(hold): None for hold in self._steering.amended.holds if hold.flow == found["flow"]}
-        await self._change(name, rows)
+        await self._change(name, rows, Deed(found["flow"], f"connector {name} deleted", who))
 
     async def wish(self, name: str, state: str, who: str) -> None:
         """Pause, resume, stop: of the file's too."""
         flow, kind, _ = self.flow_of(name)
         rows = self._state_rows(name, kind, flow, state, who)
-        await self._change(name, rows, settings=kind is not ConnectorKind.SOURCE)
+        deed = Deed(flow, f"connector {name} {_DONE[state]}", who)
+        await self._change(name, rows, deed, settings=kind is not ConnectorKind.SOURCE)
 
-    async def _change(self, name: str, rows: Mapping[str, Row | None], settings: bool = True) -> None:
-        await self._steering.make(Change(f"connector {name}", rows, {}, settings))
+    async def _change(self, name: str, rows: Mapping[str, Row | None], deed: Deed, settings: bool = True) -> None:
+        await self._steering.make(Change(f"connector {name}", rows, {}, settings, [deed]))
 
     def _state_rows(self, name: str, kind: ConnectorKind, flow: str, state: str, who: str) -> dict[str, Row | None]:
         rows: dict[str, Row | None] = {
@@ -198,7 +202,7 @@ class Connectors:
             rows[hold_key(hold)] = None if state == RUNNING else hold.as_fields()
         return rows
 
-    async def restart(self, name: str, lanes: bool) -> None:
+    async def restart(self, name: str, lanes: bool, who: str) -> None:
         """Its lanes drained and begun anew where they are; or only a look at both clusters, now."""
         flow, kind, _ = self.flow_of(name)
         if lanes and kind is ConnectorKind.SOURCE:
@@ -206,7 +210,8 @@ class Connectors:
         else:
             for watch in self._steering.watches:
                 if watch.name == flow:
-                    watch.look_now()
+                    watch.looks.now()
+        self._steering.record(Deed(flow, f"connector {name} restarted{' with its tasks' if lanes else ''}", who))
 
     async def _renew(self, name: str, settings: Settings) -> None:
         """What cannot change while a flow runs counts at once all the same: it ends and begins anew, as in Connect."""

@@ -153,7 +153,7 @@ class Desk:
     def _listening(self, message: Message) -> None:
         self.urls = message["urls"]
         if message["refused"]:
-            self._say(f"{message['refused']}; records are copied all the same, and it is tried again")
+            self._say(f"{message['refused']}; the page and REST of this run wait for that address, its lanes do not")
         else:
             _log.info("page, REST and metrics: %s", ", ".join(self.urls))
 

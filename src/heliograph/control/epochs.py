@@ -24,7 +24,11 @@ _OVERLAP_SECONDS = 0.5
 _GRACE_SECONDS = 6.0
 """A task's own deadline lies this long after the epoch's: by then its successor has taken over, or never will."""
 _NO_TASK_SECONDS = 20.0
+"""Until Spark counts as stuck; twice as long after each time that it was started again and still had no task: on a machine that is
+too busy to start one in this time, starting again only takes more of it away."""
+_NO_TASK_MAX_SECONDS = 160.0
 _LOOK_SECONDS = 0.25
+_LAST_WORDS_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Epochs:
         self._jobs: set[asyncio.Task[EpochOutcome]] = set()
         self._previous: dict[LaneId, int] = {}
         self._failures = 0
+        self._patience = _NO_TASK_SECONDS
         self.number = 0
         self.on_end: Callable[[float], None] = lambda seconds: None
         """Told of each epoch that ended: how long it lasted."""
@@ -127,8 +132,11 @@ class Epochs:
             if not await self._engine.is_alive() and sessions:
                 await self._engine.restart("its JVM is gone")
                 return
-            if not started and passed > _NO_TASK_SECONDS and sessions:
-                await self._engine.restart(f"no task of epoch {epoch} started within {_NO_TASK_SECONDS:g} s")
+            if started:
+                self._engine.works()
+                self._patience = _NO_TASK_SECONDS
+            elif passed > self._patience and sessions:
+                await self._start_again(epoch)
                 return
             if started and (passed >= due or self._changed.is_set()):
                 return
@@ -136,6 +144,11 @@ class Epochs:
                 looked = self._clock.monotonic()
                 if self._is_out_of_balance():
                     return
+
+    async def _start_again(self, epoch: int) -> None:
+        reason = f"no task of epoch {epoch} started within {self._patience:g} s"
+        self._patience = min(self._patience * 2, _NO_TASK_MAX_SECONDS)
+        await self._engine.restart(reason)
 
     def _is_out_of_balance(self) -> bool:
         slots = self._placed(self._work())
@@ -207,4 +220,8 @@ class Epochs:
             jobs = [job for job in jobs if not job.done()]
         for job in jobs:
             job.cancel()
+        # What a task said before its job ended may still be on the line.
+        deadline = min(deadline, self._clock.monotonic() + _LAST_WORDS_SECONDS)
+        while not jobs and self._conductor.tasks and self._clock.monotonic() < deadline:
+            await asyncio.sleep(_LAST_WORDS_SECONDS / 50)
         return not jobs

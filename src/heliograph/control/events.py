@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
-from heliograph.kafka.ledger import EVENTS_TOPIC, TopicWriter
+from heliograph.kafka.ledger import EVENTS_TOPIC
 from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event, EventKind, decode_event, encode_event
 from heliograph.wire.records import read_records
@@ -107,13 +108,14 @@ class EventLog:
         if event.kind == EventKind.RECOVERED:  # the same trouble, should it come back, is news again
             self._told = {told: when for told, when in self._told.items() if told[:2] != event.told[:2]}
         told = self._told.get(event.told)
-        if told is not None and event.time_ms - told < _SAME_AGAIN_MS:
+        by_hand = event.kind == EventKind.CHANGED  # whoever does the same twice has done it twice
+        if told is not None and event.time_ms - told < _SAME_AGAIN_MS and not by_hand:
             return
         self._told[event.told] = event.time_ms
         while len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
         self.counts[event.flow, str(event.kind)] += 1
-        _log.warning("%s", event)
+        _log.log(logging.INFO if by_hand else logging.WARNING, "%s", event)
         self._number += 1
         self.recent.append((self._number, event))
         target = self._targets.get(event.flow)

@@ -45,6 +45,8 @@ class Ground:
     """The flow's lanes as their tasks last told of them."""
     positions: Callable[[], Mapping[Partition, int]] = dict
     """What the target has acknowledged, by source partition."""
+    before: Callable[[str], Job[Any] | None] = lambda _: None
+    """A job as it was before settings changed, by its name."""
 
 
 def repeated_jobs(ground: Ground) -> list[Job[Any]]:
@@ -100,7 +102,9 @@ def _watching_jobs(ground: Ground) -> Iterator[Job[Any]]:
     if watch.lag_limit_s:
         yield LagWatch(settings, ground.rows, ground.clock, ground.tell)
     if watch.canary is not None:
-        yield CanaryJob(settings, ground.rows, ground.warm, ground.clock, ground.look_again, ground.tell)
+        canary = CanaryJob(settings, ground.rows, ground.warm, ground.clock, ground.look_again, ground.tell)
+        canary.succeed(ground.before(canary.name))
+        yield canary
 
 
 def _group_jobs(ground: Ground) -> list[Job[Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ from heliograph.control.flow_jobs import (
     repeated_jobs,
 )
 from heliograph.control.flow_tasks import FlowTasks
-from heliograph.control.flow_watch import FlowWatch, Runner
+from heliograph.control.flow_watch import FlowWatch, Runner, nothing
 from heliograph.control.planner import FlowPlan, FlowPlanner
 from heliograph.control.positions import Positions
 from heliograph.control.remote_owners import RemoteOwners
@@ -40,6 +41,7 @@ from heliograph.errors import (
 from heliograph.kafka.slot import Warm
 from heliograph.replication.topic_plan import remote_conflicts
 
+_log = logging.getLogger(__name__)
 DRAIN_SECONDS = 6.0
 _RELEASE_SECONDS = 1.5
 _PATIENCE_SECONDS = 8.0
@@ -81,6 +83,7 @@ class FlowSet:
         self.tasks = FlowTasks()
         self.conductor: Conductor | None = None
         """Once there is one: who carries lanes, and can be told to stop."""
+        self.before_taking_over: Callable[[], Awaitable[None]] = nothing
         self._owners = RemoteOwners()
         self._begun: set[str] = set()
         self.watches = [self._watch(flow) for flow in flows]
@@ -91,6 +94,7 @@ class FlowSet:
         watch.reset = self._manner.reset and watch.name not in self._begun
         self._begun.add(watch.name)
         watch.owners = self._owners
+        watch.before_taking_over = lambda: self.before_taking_over()
         return watch
 
     def of(self, lane: str) -> FlowWatch | None:
@@ -158,13 +162,17 @@ class FlowSet:
         return await asyncio.to_thread(watch.planner.with_heartbeats, plan, pulses)
 
     def _keep(self, watch: FlowWatch, first: asyncio.Task[None] | None = None) -> None:
-        self.tasks.begin(watch.name, "watch", [watch.watch(first), watch.keep_tenure(self._lost)])
+        self.tasks.begin(
+            watch.name,
+            "watch",
+            [watch.watch(first), watch.turns.keep(), watch.turns.notice(self._lost, watch.take_turns)],
+        )
         self.tasks.begin(watch.name, "jobs", self._jobs(watch))
 
     def _lost(self) -> None:
-        """Another run took a flow."""
+        """A flow is not ours any more."""
         if self.conductor is not None:
-            self.conductor.stop_all()
+            self.conductor.take_back()
 
     def _jobs(self, watch: FlowWatch) -> Iterator[Coroutine[Any, Any, Any]]:
         """What is done around the records; a run that ends by itself does once what another does at intervals."""
@@ -183,11 +191,12 @@ class FlowSet:
             watch.planner,
             self._warm,
             self._clock,
-            look_again=watch.look_soon,
+            look_again=watch.looks.soon,
             topic_made=self._topic_made,
             tell=self._events.tell,
             rows=partial(self._manner.board.rows_of, watch.name),
             positions=Positions(self._manner.board, watch.name).now,
+            before=watch.jobs.before.get,
         )
 
     async def close_books(self) -> None:
@@ -196,14 +205,14 @@ class FlowSet:
 
     async def _close_book(self, watch: FlowWatch) -> None:
         for job in closing_jobs(self._ground(watch)):
-            await watch.hold()
+            await watch.turns.hold()
             await watch.jobs.at_end(job)
 
     def _topic_made(self, alias: str) -> None:
         """Also the way back mirrors the heartbeats that a flow writes to its target, and need not wait for its next look."""
         for watch in self.watches:
             if watch.settings.flow.source == alias and watch.settings.refresh_topics_enabled:
-                watch.look_soon()
+                watch.looks.soon()
 
     # -- the file was saved -----------------------------------------------------------------------------------------
 
@@ -278,22 +287,33 @@ class FlowSet:
         await self.tasks.end(name)
         self._on_change()
         deadline = self._clock.monotonic() + DRAIN_SECONDS
-        while (carried := self._is_carried(name)) and self._clock.monotonic() < deadline:
+        while self._is_carried(name) and self._clock.monotonic() < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
-        await self.leave(watch, in_order=not carried)
+        await self.leave(watch)
 
     def _is_carried(self, flow: str) -> bool:
         return self.conductor is not None and self.conductor.carries(flow)
 
-    async def leave(self, watch: FlowWatch, in_order: bool = True) -> None:
-        """`in_order`: nothing of it is carried any more, and whoever wants the flow may have it at once."""
-        if watch.tenure is not None and in_order:
+    async def leave(self, watch: FlowWatch) -> None:
+        """Where nothing of it is on its way any more, whoever wants the flow may have it at once; else it must wait."""
+        in_order = self.conductor is None or self.conductor.is_in_order(watch.name)
+        is_ours = watch.turns.may_work
+        if is_ours and not in_order:
+            wait_s = self._manner.engine.takeover_wait_seconds
+            _log.warning(
+                "flow %s: not everything that was sent is answered; the next run waits up to %d s for lanes that the target "
+                "does not guard",
+                watch.name,
+                wait_s,
+            )
+        if is_ours and in_order:
             with contextlib.suppress(HeliographError, OSError, TimeoutError):  # a cluster out of reach must not keep us
                 async with asyncio.timeout(_RELEASE_SECONDS):
                     await asyncio.gather(*(watch.jobs.once(job) for job in parting_jobs(self._ground(watch))))
+        if in_order or not is_ours:
             with contextlib.suppress(HeliographError, OSError, TimeoutError):
                 async with asyncio.timeout(_RELEASE_SECONDS):
-                    await watch.tenure.release()
+                    await watch.turns.leave()
         watch.close()
 
     def _named(self, name: str) -> FlowWatch:

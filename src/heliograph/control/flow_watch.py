@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.control.jobs import JobRunner
-from heliograph.control.opening import OpenedFlow, keeping_lanes, open_lanes
+from heliograph.control.ledger_watch import LedgerWatch
+from heliograph.control.looks import Looks
+from heliograph.control.machine import this_machine
+from heliograph.control.opening import OpenedFlow, keeping_lanes, open_lanes, rejoined
 from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.control.remote_owners import RemoteOwners
 from heliograph.control.starting import Wish, check_files, live_mirrormaker, stored_progress
 from heliograph.control.tenure import Tenure
+from heliograph.control.turns import Turns, carried_by
 from heliograph.errors import HeliographError, SetupError
 from heliograph.kafka.grants import TOPIC_REFUSED
+from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
 from heliograph.model.events import Event, EventKind
+from heliograph.model.lanes import LaneId
 from heliograph.replication.connect_offsets import Begins
 from heliograph.replication.generations import Holder
 from heliograph.replication.topic_plan import Unnameable
 
 _log = logging.getLogger(__name__)
-_RENEW_SECONDS = 2.0
 _MAX_BACKOFF_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 5.0
 _LONG_SECONDS = 86_400.0
+_KEEP_WARM_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class Runner:
     process: int
     run: str
     since_ms: int
+
+    def holding(self, flow: str) -> Holder:
+        me = Holder(flow, self.host, self.process, self.run, self.since_ms, self.since_ms, released=False)
+        return replace(me, machine=this_machine())
 
 
 class FlowWatch:
@@ -61,8 +70,10 @@ class FlowWatch:
         self._clock = Clock()
         self._on_change = on_change
         self._tell = tell
-        self._holder = Holder(settings.flow.name, me.host, me.process, me.run, me.since_ms, me.since_ms, False)
-        self.tenure: Tenure | None = None
+        self._ledger_watch = LedgerWatch(self.name, self._ledger, tell, self._clock.now_ms)
+        wait_s = float(engine.takeover_wait_seconds)
+        self.turns = Turns(me.holding(settings.flow.name), wait_s, self._clock, tell)
+        self.turns.on_renewed = self._look_at_ledger
         self.opened: OpenedFlow | None = None
         self.first: OpenedFlow | None = None
         """The plan as it was when the flow was first opened: what `--until-caught-up` copies."""
@@ -71,11 +82,15 @@ class FlowWatch:
         self._settled: set[str] = set()
         self.owners = RemoteOwners()
         """Who writes which remote topic; one for all flows of a run."""
+        self.before_taking_over: Callable[[], Awaitable[None]] = nothing
+        """Called before lanes of another run are carried: somebody may have stopped some of them there."""
         self._left_out: set[Unnameable] = set()
         self.trouble = ""
         self.trouble_since_ms = 0
-        self._look = asyncio.Event()
-        self._look_now = asyncio.Event()
+        self.waits_for: FlowPlan | None = None
+        """The plan as it was when it began to wait: where `--until-caught-up` ends, whoever copies."""
+        self._is_opening = False
+        self.looks = Looks(lambda: self._clock.monotonic())
         self._opening = asyncio.Lock()
         self.jobs = self._new_jobs()
 
@@ -83,34 +98,35 @@ class FlowWatch:
     def name(self) -> str:
         return self.settings.flow.name
 
-    def _new_jobs(self) -> JobRunner:
-        return JobRunner(self.name, self._may_work, self._tell, self._clock)
+    def _new_jobs(self, before: JobRunner | None = None) -> JobRunner:
+        return JobRunner(self.name, self._may_work, self._tell, self._clock, before=before)
 
     def change(self, settings: FlowSettings) -> None:
         """The file was saved with other settings for this flow: plan anew with them, at once. Its jobs begin again."""
         self.adopt(settings)
-        self.jobs = self._new_jobs()
-        self._look_now.set()
+        self.jobs = self._new_jobs(self.jobs)
+        self.looks.now()
 
     def adopt(self, settings: FlowSettings) -> None:
         """Settings that count from the next look on, whenever that is."""
         self.settings = settings
         self.planner.adopt(settings)
+        self.looks.whole()
 
     def plan_now(self) -> FlowPlan | None:
         return self.opened.plan if self.opened is not None else None
 
     def _may_work(self) -> bool:
         """Whether jobs may run: we hold the flow, and know what it carries."""
-        return self.opened is not None and self.tenure is not None and self.tenure.is_mine
+        return self.opened is not None and self.turns.may_work
 
-    async def discover(self) -> FlowPlan:
-        """Both sides as they are now; SetupError while a MirrorMaker 2 carries the flow."""
+    async def discover(self, topics: frozenset[str] | None = None) -> FlowPlan:
+        """Both sides as they are now, or these topics alone; SetupError while a MirrorMaker 2 carries the flow."""
         if self.opened is None:
             await check_brokers(self._warm.client(self.settings.source), is_target=False)
             await check_brokers(self._warm.client(self.settings.target), is_target=True)
         await asyncio.to_thread(check_files, self.settings)
-        plan = await self._with_hidden(await asyncio.to_thread(self.planner.discover))
+        plan = await self._with_hidden(await asyncio.to_thread(self._discovered, topics))
         if self.settings.flow.trial:
             return plan
         target = self._warm.client(self.settings.target)
@@ -120,12 +136,18 @@ class FlowWatch:
             raise SetupError(alive.refusal)
         return replace(plan, progress=progress, lookalikes=alive.lookalikes)
 
+    def _discovered(self, topics: frozenset[str] | None) -> FlowPlan:
+        before = self.plan_now()
+        if topics is None or before is None:
+            return self.planner.discover()
+        return self.planner.discover_topics(topics, before)
+
     async def _with_hidden(self, plan: FlowPlan) -> FlowPlan:
         """A topic that may no longer be seen is not gone: its lanes stay, and say which permission they need."""
         if self.opened is None:
             return plan
         before = self.opened.plan
-        unseen = before.topics.keys() - plan.topics.keys()
+        unseen = plan.within(before.topics) - plan.topics.keys()
         views = await self._warm.client(self.settings.source).metadata(unseen) if unseen else {}
         return plan.keeping(before, {name for name, view in views.items() if view.error == TOPIC_REFUSED})
 
@@ -139,7 +161,7 @@ class FlowWatch:
             plan = await self.discover()
             if self.tenure is not None:
                 await self.tenure.renew()
-            if self.tenure is None or not self.tenure.is_mine:
+            if not self.turns.is_mine:
                 raise SetupError(f"another run holds flow {self.name}: its offsets are not ours to set")
             await self._open(plan, begins)
 
@@ -149,27 +171,90 @@ class FlowWatch:
             await self._open(plan, {})
 
     async def _open(self, plan: FlowPlan, begins: Begins) -> None:
+        ledger = self._ledger()
+        if not await self.turns.may_begin(ledger):
+            self._stand_by(plan)
+            return
         plan = self.owners.settle(plan)
         self._tell_left_out(plan)
         made = await asyncio.to_thread(self.planner.apply, plan)
-        if self.tenure is None:
-            ledger = self._warm.ledger(self.settings.target)
-            wait_s = float(self._engine.takeover_wait_seconds)
-            self.tenure = Tenure(ledger, self._holder, wait_s, self._clock.monotonic, self._clock.now_ms)
-            await self.tenure.renew()
-        found = await open_lanes(made, self.planner, self._warm, self.tenure.is_mine, self._wish(begins))
+        if not await self.turns.join(ledger):
+            self._stand_by(plan)
+            return
+        if self.standing_by:
+            await self.before_taking_over()
+        found = await open_lanes(made, self.planner, self._warm, self.turns.is_mine, self._wish(begins))
         opened = keeping_lanes(found, self.opened)
+        if plan.only is not None:
+            if self.opened is None:  # let go meanwhile
+                self.looks.now()
+                return
+            opened = rejoined(opened, self.opened)
         for event in opened.events:
             self._tell(event)
-        changed = self.opened is None or _shape(self.opened) != _shape(opened)
+        changed = self.opened is None or _shape(self.opened) != _shape(opened) or bool(opened.begun)
         self.opened = opened
+        self.turns.take_over()
         self.first = self.first or opened
         self._settle("")
+        self._ledger_watch.look_at_claims(self._lanes())
         if changed:
             self._on_change()
 
+    # -- one run at a time ------------------------------------------------------------------------------------------
+
+    @property
+    def tenure(self) -> Tenure | None:
+        return self.turns.tenure
+
+    @property
+    def standing_by(self) -> bool:
+        """Another run carries the flow; this one waits, and changes nothing on either cluster."""
+        return self.turns.standing_by
+
+    async def carrier(self) -> str:
+        """Which other run carries the flow, as the ledger has it; nothing where none does, or the ledger does not answer."""
+        try:
+            book = await self._ledger().refresh_if_there()
+        except (HeliographError, TimeoutError):
+            return ""
+        holder = book.holder(self.name)
+        return "" if holder is None or holder.released else carried_by(holder)
+
+    def _stand_by(self, plan: FlowPlan) -> None:
+        """Whatever tasks have of the flow is drained."""
+        was_open = self.opened is not None
+        if self.opened is not None and plan.only is not None:
+            plan = self.opened.plan
+        self.opened = None
+        self.looks.whole()
+        self.waits_for = self.waits_for or plan
+        self._settle("")
+        self.turns.stand_by()
+        if was_open:
+            self._on_change()
+
+    def take_turns(self) -> None:
+        """Let go of what another run is to carry; open what it does not carry any more."""
+        may_carry = self.tenure is not None and self.tenure.may_carry
+        if self.opened is not None and not may_carry:
+            self._stand_by(self.opened.plan)
+        elif self.standing_by and may_carry and not self._is_opening:
+            self._is_opening = True
+            self.looks.now()
+
+    def reached(self) -> set[str]:
+        """Lanes that somebody else has copied to where they ended when this run began to wait; by the ledger."""
+        if self.waits_for is None or not self.standing_by:
+            return set()
+        book = self._ledger().book
+        lanes = {LaneId(self.name, topic, number): end for (topic, number), end in self.waits_for.ends.items()}
+        known = {lane: book.latest(lane) for lane in lanes}
+        return {lane.key for lane, entry in known.items() if entry is not None and entry.source_next >= lanes[lane]}
+
     def _tell_left_out(self, plan: FlowPlan) -> None:
         left_out = {action for action in plan.actions if isinstance(action, Unnameable)}
+        left_out |= {action for action in self._left_out if not plan.within([action.topic])}
         for action in sorted(left_out - self._left_out, key=lambda action: action.topic):
             reason = f"the topic is not copied: {action.reason}"
             what_to_do = "exclude it (topics.exclude), or name it otherwise"
@@ -180,8 +265,8 @@ class FlowWatch:
         """With the plan of a look that may still be under way."""
         await self.open(await look)
 
-    async def _look_again(self) -> None:
-        await self.open(await self.discover())
+    async def _look_again(self, topics: frozenset[str] | None) -> None:
+        await self.open(await self.discover(topics))
 
     async def watch(self, first: Awaitable[None] | None = None) -> None:
         """Look again for ever. Trouble with a cluster is kept, shown and tried again with growing pauses.
@@ -192,18 +277,20 @@ class FlowWatch:
         if first is not None:
             await self._tried(first)
         while True:
-            if self.opened is None:
+            if self.standing_by:
+                pause = min(_KEEP_WARM_SECONDS, float(self.settings.refresh_topics_interval_s))
+            elif self.opened is None:
                 pause = backoff
                 backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
-            elif self.opened.refused or self.trouble:
+            elif self.trouble:
                 pause = min(_LOOK_AGAIN_SECONDS, float(self.settings.refresh_topics_interval_s))
             elif self.settings.refresh_topics_enabled:
                 pause = float(self.settings.refresh_topics_interval_s)
             else:
                 pause = _LONG_SECONDS
-            await self._until_look(pause)
-            if await self._tried(self._look_again()):
+            if await self._tried(self._look_again(await self.looks.wait(pause))):
                 backoff = 1.0
+            self._is_opening = False
 
     async def _tried(self, look: Awaitable[None]) -> bool:
         try:
@@ -213,42 +300,20 @@ class FlowWatch:
             return False
         return True
 
-    def look_now(self) -> None:
-        """Somebody asks for it."""
-        self._look_now.set()
+    def look_at_parked(self, parked: Iterable[str]) -> None:
+        """Lanes that are parked or refused: what keeps them may have changed on a cluster, or may be mended by a plan made now."""
+        refused = self.opened.refused if self.opened is not None else ()
+        self.looks.at_lanes(frozenset((*parked, *refused)))
 
-    def look_soon(self) -> None:
-        """A lane met something that the plan does not know yet: another topic id, a smaller limit."""
-        self._look.set()
+    def _look_at_ledger(self) -> None:
+        if not self.standing_by and self._ledger_watch.look(self._lanes()):
+            self.looks.now()
 
-    async def _until_look(self, seconds: float) -> None:
-        early = min(seconds, _LOOK_AGAIN_SECONDS)
-        if not await _is_set(self._look_now, early):
-            waits = [asyncio.create_task(_is_set(one, seconds - early)) for one in (self._look, self._look_now)]
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-        self._look.clear()
-        self._look_now.clear()
+    def _ledger(self) -> Ledger:
+        return self._warm.ledger(self.settings.target)
 
-    async def keep_tenure(self, on_lost: Callable[[], None]) -> None:
-        while True:
-            await asyncio.sleep(_RENEW_SECONDS)
-            if self.tenure is None:
-                continue
-            held = self.tenure.is_mine
-            await self.hold()
-            if held and not self.tenure.is_mine:
-                self._say(EventKind.TAKEN_OVER, "another run took the flow over", "see status for its host")
-                on_lost()
-
-    async def hold(self) -> None:
-        """Say again that the flow is ours, if it is."""
-        try:
-            if self.tenure is not None:
-                await self.tenure.renew()
-        except (HeliographError, TimeoutError) as error:
-            _log.debug("%s: the hold on the flow was not renewed: %s", self.name, error)
+    def _lanes(self) -> set[LaneId]:
+        return {lane.id for lane in self.opened.plan.lanes} if self.opened is not None else set()
 
     def expect(self, error: Exception) -> None:
         """Trouble that the plan met; `tell_trouble` says it, if the run begins in spite of it."""
@@ -269,6 +334,7 @@ class FlowWatch:
         self.trouble = trouble
         self.trouble_since_ms = self._clock.now_ms()
         if trouble:
+            self.looks.whole()
             self._say(EventKind.TROUBLE, trouble)
         elif over:
             self._say(EventKind.RECOVERED, "both clusters answer")
@@ -280,14 +346,11 @@ class FlowWatch:
         self.planner.close()
 
 
+async def nothing() -> None:
+    """Nobody wants to know before a flow is taken over."""
+
+
 def _shape(opened: OpenedFlow) -> object:
-    """What tasks are told of a flow: where it is another, the next epoch begins."""
-    generations = {key: entry.generation for key, entry in opened.entries.items()}
-    return (opened.plan.lanes, opened.refused, generations, flow_rules(opened.plan))
-
-
-async def _is_set(event: asyncio.Event, within_s: float) -> bool:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(max(0.0, within_s)):
-            await event.wait()
-    return event.is_set()
+    """What tasks are told of a flow: where it is another, the next epoch begins. Not why a lane is refused, which may be another
+    sentence at each look, nor its generation: tasks open generations too."""
+    return (opened.plan.lanes, opened.refused.keys(), opened.entries.keys(), flow_rules(opened.plan))

@@ -13,7 +13,6 @@ from heliograph.kafka.client import Partition
 from heliograph.kafka.consumer_groups import Commits, Committed, ConsumerGroups, list_groups
 from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
-from heliograph.replication.generations import NoteKey
 from heliograph.replication.group_offsets import (
     NOTE_KIND,
     GroupState,
@@ -28,6 +27,7 @@ from heliograph.replication.group_offsets import (
     summary,
     unread_group,
 )
+from heliograph.replication.ledger_keys import NoteKey
 from heliograph.replication.permissions import missing_on_topic
 
 _JOINED = {22, 25, 27, 68, 110, 113}

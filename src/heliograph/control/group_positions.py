@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
+from heliograph.control.home_ledger import lineage_of
 from heliograph.control.planner import FlowPlan
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import Partition
@@ -19,7 +20,7 @@ from heliograph.kafka.consumer_groups import Commits, Committed, ConsumerGroups,
 from heliograph.kafka.log_ends import End, ends_of, starts_of
 from heliograph.kafka.share_groups import ShareGroups
 from heliograph.kafka.slot import Warm
-from heliograph.kafka.translator import Translator
+from heliograph.kafka.translator import Lineage, Translator
 from heliograph.model.lanes import Lane, LaneId, LedgerEntry
 from heliograph.replication.group_positions import NoPair, Pair, Placed, not_before, pair_of, pair_without_reading
 from heliograph.replication.translation import Point
@@ -126,7 +127,7 @@ class GroupPositions:
         """What was found for it before, unless that was not the last word, or the copy is another one since."""
         then, pair = self._known.get(question, (None, None))
         now = entries[question[0].id]
-        if then is None or (isinstance(pair, Pair) and pair.behind):
+        if then is None or question[0].compacted or (isinstance(pair, Pair) and pair.behind):
             return None
         same = (then.generation, then.target_topic_id) == (now.generation, now.target_topic_id)
         return pair if same else None
@@ -137,6 +138,7 @@ class GroupPositions:
         sources, targets = await asyncio.gather(ends_of(self._source, here), ends_of(self._target, there))
         found: Pairs = {}
         lanes = list(left)
+        lineage = lineage_of(self._ledger.book, self._settings.flow.name, self._settings.home)
         for at in range(0, len(lanes), _LANES_AT_ONCE):
             some = lanes[at : at + _LANES_AT_ONCE]
             answers = await asyncio.gather(
@@ -146,6 +148,7 @@ class GroupPositions:
                         sources[lane.id.topic, lane.id.partition],
                         targets[lane.remote_topic, lane.id.partition],
                         left[lane],
+                        lineage,
                     )
                     for lane in some
                 )
@@ -166,12 +169,12 @@ def is_chosen(settings: FlowSettings, group: ListedGroup) -> bool:
 
 
 async def _lane_pairs(
-    entry: LedgerEntry, source: End | str, target: End | str, offsets: Sequence[int]
+    entry: LedgerEntry, source: End | str, target: End | str, offsets: Sequence[int], lineage: Lineage
 ) -> Mapping[int, Pair | NoPair] | str:
     """The pairs of one lane, or what stands against them."""
     if isinstance(source, str) or isinstance(target, str):
         return source if isinstance(source, str) else str(target)
-    translator = Translator(entry, source, target)
+    translator = Translator(entry, source, target, lineage)
     position = Point(entry.source_next, entry.target_next)
     try:
         return {offset: pair_of(await translator.translate(offset), offset, position) for offset in offsets}

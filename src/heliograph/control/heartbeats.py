@@ -10,8 +10,8 @@ from heliograph.control.clock import Clock
 from heliograph.control.jobs import Found
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.refusals import topic_refused
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 from heliograph.replication.heartbeats import REPLICATION_OPTION, HeartbeatAction, Pulse, heartbeat_actions
 from heliograph.replication.make_topic import MakeTopic

@@ -12,7 +12,9 @@ from heliograph.kafka.ledger import LEDGER_TOPIC
 from heliograph.kafka.life import now_ms
 from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.slot import Warm
-from heliograph.replication.generations import LedgerBook, NoteKey
+from heliograph.kafka.translator import Lineage
+from heliograph.replication.generations import LedgerBook
+from heliograph.replication.ledger_keys import NoteKey
 from heliograph.replication.openings import Refused
 
 _KIND = "home"
@@ -25,7 +27,12 @@ _CURE = "restore it; or begin anew behind them, with start.from = latest and `he
 
 def noted_ledger(book: LedgerBook, flow: str, home: str) -> str:
     """The topic id of the ledger that a flow trusts to name what `home` wrote; empty: it has noted none."""
-    return book.notes(flow, _KIND).get(home, b"").decode()
+    return book.notes(flow, _KIND).get(home, b"").decode(errors="replace")
+
+
+def lineage_of(book: LedgerBook, flow: str, home: str) -> Lineage:
+    """What a flow's ledger tells a translator of its lanes."""
+    return Lineage(frozenset(book.producers(flow)), noted_ledger(book, flow, home) if home else "")
 
 
 async def trusted_ledger(settings: FlowSettings, warm: Warm, trust_anew: bool) -> str | Refused:

@@ -100,13 +100,18 @@ class JobRunner:
         tell: Callable[[Event], None],
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        before: JobRunner | None = None,
     ) -> None:
+        """`before` ran them with other settings: what it counted of jobs that are still there goes on from there."""
         self._flow = flow
         self._may_run = may_run
         self._tell = tell
         self._clock = clock
         self._sleep = sleep
         self._turns: dict[str, Turn] = {}
+        self._turns_before = before._turns if before is not None else {}
+        self.before: Mapping[str, Job[Any]] = before.jobs if before is not None else {}
+        """The jobs as they were with other settings, by name."""
         self._had: set[str] = set()
         self.jobs: dict[str, Job[Any]] = {}
         """By name; those that are kept."""
@@ -125,7 +130,7 @@ class JobRunner:
 
     async def once(self, job: Job[Any]) -> bool:
         """One turn, as soon as it may be; False where trouble kept it from its end."""
-        self._turns.setdefault(job.name, Turn(job.name))
+        self._turns.setdefault(job.name, self._turns_before.get(job.name) or Turn(job.name))
         self.jobs[job.name] = job
         while not self._may_run():
             await self._sleep(_WAITING_SECONDS)

@@ -12,8 +12,9 @@ from heliograph.control.jobs import Found
 from heliograph.control.planner import FlowPlan
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.ledger import Ledger, TopicWriter
+from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.refusals import topic_refused
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.generations import LedgerBook

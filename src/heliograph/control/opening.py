@@ -6,8 +6,9 @@ Asks the pure rules (replication/generations) and where lanes begin (control/sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from heliograph.control.home_ledger import trusted_ledger
 from heliograph.control.planner import FlowPlan, FlowPlanner, Unmade
@@ -32,6 +33,7 @@ _LEDGER_LOST = (
 )
 
 Partition = tuple[str, int]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class OpenedFlow:
     refused: Mapping[str, str]
     events: tuple[Event, ...] = ()
     """Generations that were opened, lanes that were refused, and why."""
+    begun: frozenset[str] = frozenset()
+    """Lanes of which this look opened a generation."""
 
 
 def keeping_lanes(opened: OpenedFlow, before: OpenedFlow | None) -> OpenedFlow:
@@ -63,6 +67,21 @@ def keeping_lanes(opened: OpenedFlow, before: OpenedFlow | None) -> OpenedFlow:
     )
 
 
+def rejoined(part: OpenedFlow, before: OpenedFlow) -> OpenedFlow:
+    """What a look at some topics found, among all others as they were."""
+    others = before.plan.topics.keys() - part.plan.within(before.plan.topics)
+    return replace(
+        part,
+        plan=replace(part.plan.keeping(before.plan, others), only=None),
+        entries={**_of(others, before.entries), **part.entries},
+        refused={**_of(others, before.refused), **part.refused},
+    )
+
+
+def _of(topics: Collection[str], by_lane: Mapping[str, Found]) -> dict[str, Found]:
+    return {key: found for key, found in by_lane.items() if key.rsplit("/", 2)[1] in topics}
+
+
 class _Findings:
     """Gathers an OpenedFlow."""
 
@@ -72,6 +91,7 @@ class _Findings:
         self.entries: dict[str, LedgerEntry] = {}
         self._refused: dict[str, str] = {}
         self.events: list[Event] = []
+        self.begun: set[str] = set()
 
     def refuse(self, lane: Lane, no: Refused) -> None:
         self._refused[lane.id.key] = no.reason
@@ -89,7 +109,7 @@ class _Findings:
         self._refused[lane.id.key] = reason
 
     def opened(self) -> OpenedFlow:
-        return OpenedFlow(self._plan, self.entries, self._refused, tuple(self.events))
+        return OpenedFlow(self._plan, self.entries, self._refused, tuple(self.events), frozenset(self.begun))
 
 
 async def open_lanes(
@@ -133,7 +153,7 @@ async def _open(
     starting = Starting(settings, plan.progress, plan.expiration_ms, warm, plan.home_ledger)
     ends = Ends(plan.starts, plan.ends, await asyncio.to_thread(planner.target_ends, plan.lanes))
     rule = Rule(settings.isolation, without=settings.home)
-    latest = {lane: book.latest(lane.id) for lane in plan.lanes}
+    latest = {lane: book.latest(lane.id) for lane in _readable(plan, warm, book, found_out)}
     rows = [
         (lane, entry, opening(entry, lane, rule, plan.target_cluster_id, settings.policies))
         for lane, entry in latest.items()
@@ -162,6 +182,17 @@ async def _open(
                 ready.append((lane, found if where is None else replace(found, at=where)))
     if ready:
         await _open_new(plan, planner, warm, ready, starting, found_out)
+
+
+def _readable(plan: FlowPlan, warm: Warm, book: LedgerBook, found_out: _Findings) -> Iterator[Lane]:
+    """The lanes whose entries can be read; what cannot may be newer than what can."""
+    strange = warm.ledger(plan.settings.target).strange
+    for lane in plan.lanes:
+        fault = strange.fault(lane.id, book.generations(lane.id))
+        if fault is None:
+            yield lane
+        else:
+            found_out.refuse(lane, Refused(str(fault), what_to_do=fault.what_to_do))
 
 
 async def _placed(new: list[tuple[Lane, New]], starting: Starting, ends: Ends) -> dict[Lane, Place | NoPlace]:
@@ -207,6 +238,7 @@ async def _open_new(
         wanted.append(replace(claim, mm2_offset=_or_none(starting.stored(lane))))
     won = await open_generations(ledger, wanted, now_ms())
     found_out.entries |= {lane_id.key: entry for lane_id, entry in won.items()}
+    found_out.begun |= {lane_id.key for lane_id in won}
     found_out.events += [_begun(lane, found) for lane, found in new if _is_news(found)]
 
 
@@ -265,6 +297,7 @@ def _claim(plan: FlowPlan, lane: Lane, found: New, identity: Identity, ends: Map
         target_next=target_next,
         sequence_next=0,
         differs_at=-1 if start == target_next else start,
+        follows=-1 if found.previous is None else found.previous.source_next,
         time_ms=now_ms(),
     )
 

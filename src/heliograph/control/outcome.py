@@ -36,16 +36,11 @@ class Outcome:
 
     def planned(self) -> list[str]:
         """All lanes of the first plan, and those for which no remote partition could be made."""
-        found = (watch.first for watch in self._watches if watch.first is not None)
-        return [
-            key
-            for first in found
-            for key in dict.fromkeys([*(lane.id.key for lane in first.plan.lanes), *first.refused])
-        ]
+        return [key for watch in self._watches for key in _planned(watch)]
 
     def is_reached(self, now_ms: int) -> bool:
         """Every planned lane is done, or refused or parked for so long that it will not go on by itself."""
-        if any(watch.opened is None for watch in self._watches):
+        if any(watch.opened is None and not watch.standing_by for watch in self._watches):
             return False
         self._refused_since = {key: self._refused_since.get(key, now_ms) for key in self._refused()}
         return all(key in self.done or self._is_final(key, now_ms) for key in self.planned())
@@ -82,3 +77,10 @@ class Outcome:
             topics=len({key.rsplit("/", 1)[0] for key in self.planned()}),
             unfinished=tuple(unfinished),
         )
+
+
+def _planned(watch: FlowWatch) -> list[str]:
+    if watch.first is not None:
+        return list(dict.fromkeys([*(lane.id.key for lane in watch.first.plan.lanes), *watch.first.refused]))
+    waits_for = watch.waits_for
+    return [f"{watch.name}/{topic}/{number}" for topic, number in waits_for.ends] if waits_for is not None else []

@@ -6,15 +6,16 @@ generations are opened in control/opening.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.config.flows import EngineSettings, FlowSettings
 from heliograph.errors import BrokerRefused, BrokersUnsupported, ConfigError, HeliographError
 from heliograph.kafka.admin import ClusterAdmin
-from heliograph.kafka.connections import Buffers
 from heliograph.kafka.memory import ReadLimits
 from heliograph.kafka.slot import FlowRules
+from heliograph.kafka.sockets import Buffers
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
 from heliograph.replication.broker_versions import without_ids
@@ -35,6 +36,8 @@ from heliograph.wire.compression import NAMES as CODECS
 _DAY_MS = 86_400_000
 _UNLIMITED = 9_223_372_036_854_775_807
 _DEFAULT_MAX_BYTES = 1_048_588
+_LOOKS = 20
+_LOOK_AGAIN_SECONDS = 0.5
 
 Partition = tuple[str, int]
 
@@ -72,12 +75,20 @@ class FlowPlan:
     """The topic id of the source's ledger that tells what came home, once lanes are opened; empty: nothing does."""
     unmade: Mapping[str, Unmade] = field(default_factory=dict)
     """Source topics whose remote topic could not be made, grown or seen."""
+    unread: Mapping[str, Unmade] = field(default_factory=dict)
+    """Source topics whose configs, or their remote topic's, may not be read: how they are to be copied is not known."""
     lookalikes: tuple[str, ...] = ()
     """Connectors on the target that may be a MirrorMaker 2 for this flow under another name."""
+    only: frozenset[str] | None = None
+    """The source topics that were looked at; None: all that there are."""
 
     @property
     def name(self) -> str:
         return self.settings.flow.name
+
+    def within(self, topics: Iterable[str]) -> set[str]:
+        """Those of these topics that were looked at."""
+        return set(topics) if self.only is None else set(self.only.intersection(topics))
 
     def keeping(self, before: FlowPlan, hidden: Collection[str]) -> FlowPlan:
         """With these topics as an earlier plan had them."""
@@ -87,7 +98,11 @@ class FlowPlan:
             self,
             topics={**self.topics, **{name: before.topics[name] for name in hidden}},
             remote={**self.remote, **{name: before.remote[name] for name in hidden}},
-            lanes=(*self.lanes, *(lane for lane in before.lanes if lane.id.topic in hidden)),
+            lanes=tuple(
+                sorted(
+                    (*self.lanes, *(lane for lane in before.lanes if lane.id.topic in hidden)), key=lambda lane: lane.id
+                )
+            ),
             starts={**_of(hidden, before.starts), **self.starts},
             ends={**_of(hidden, before.ends), **self.ends},
         )
@@ -100,8 +115,11 @@ def _of(topics: Collection[str], offsets: Mapping[Partition, int]) -> dict[Parti
 class FlowPlanner:
     """Plans one flow. Blocking: run it in a thread."""
 
-    def __init__(self, settings: FlowSettings, engine: EngineSettings) -> None:
+    def __init__(
+        self, settings: FlowSettings, engine: EngineSettings, pause: Callable[[float], None] = time.sleep
+    ) -> None:
         self._engine = engine
+        self._pause = pause
         self._source = ClusterAdmin(settings.source_admin)
         self._target = ClusterAdmin(settings.target_admin)
         self.adopt(settings)
@@ -116,6 +134,27 @@ class FlowPlanner:
 
     def discover(self) -> FlowPlan:
         """Read both sides; the plan's lanes are those whose remote partition exists already."""
+        existing = self._target.topics()
+        return replace(
+            self._looked(self._source.topics(), existing),
+            progress_topics=self._progress_topics(existing),
+            config_topics=tuple(
+                configs_to_read({name: topic.partitions for name, topic in existing.items()}, self.settings.flow.source)
+            ),
+        )
+
+    def discover_topics(self, topics: frozenset[str], before: FlowPlan) -> FlowPlan:
+        """The same of these topics alone, so that it costs the same however many there are beside them."""
+        return replace(
+            self._looked(topics, None),
+            settings=before.settings,
+            progress_topics=before.progress_topics,
+            config_topics=before.config_topics,
+            only=topics,
+        )
+
+    def _looked(self, names: Iterable[str], existing: Collection[str] | None) -> FlowPlan:
+        """These source topics; `existing` is what the target has, None if it must be asked by name."""
         settings = self.settings
         source_id, target_id = self._source.cluster_id(), self._target.cluster_id()
         if source_id == target_id:
@@ -124,19 +163,20 @@ class FlowPlanner:
                 f"(cluster id {source_id}): give them different bootstrap.servers, or disable the flow"
             )
             raise ConfigError([fault])
-        chosen = {name for name in self._source.topics() if self.is_chosen(name)}
-        topics = self._source.topics(sorted(chosen), with_configs=True) if chosen else {}
+        unread: dict[str, str] = {}
+        topics = self._source.topics(filter(self.is_chosen, names), True, hidden=set(), unread=unread)
         nameless = without_ids(settings.flow.source, topics)
         if nameless is not None:
             raise BrokersUnsupported(nameless)
         remote = {name: self.remote_name(name) for name in topics}
-        existing = self._target.topics()
-        target_names = {name for name in existing if name in set(remote.values())}
-        target = self._target.topics(sorted(target_names), with_configs=True) if target_names else {}
+        unread_there: dict[str, str] = {}
+        there = [name for name in remote.values() if existing is None or name in existing]
+        target = self._target.topics(there, True, hidden=set(), unread=unread_there)
         rules = TopicRules(
             settings.replication_factor, settings.leaves_out_config, settings.use_defaults_from, settings.refusal
         )
-        actions = plan_topics(topics, target, remote.__getitem__, rules)
+        readable = {name: topic for name, topic in topics.items() if name not in unread}
+        actions = plan_topics(readable, target, remote.__getitem__, rules)
         unnameable = {action.topic for action in actions if isinstance(action, Unnameable)}
         carried = {name: topic for name, topic in topics.items() if name not in unnameable}
         partitions = [(name, number) for name, topic in carried.items() for number in range(topic.partitions)]
@@ -147,15 +187,12 @@ class FlowPlanner:
             topics=carried,
             remote={name: remote[name] for name in carried},
             actions=tuple(actions),
-            expiration_ms=int(self._target.broker_config("producer.id.expiration.ms") or _DAY_MS),
-            lanes=self._lanes(carried, remote, target),
+            expiration_ms=self._target.least_broker_config("producer.id.expiration.ms") or _DAY_MS,
+            lanes=self._lanes(_without(carried, unread), remote, _without(target, unread_there)),
+            unread=self._all_unread(carried, remote, unread, unread_there),
             starts=self._source.starts(partitions) if partitions else {},
             ends=self._source.ends(partitions, settings.isolation) if partitions else {},
             bytes_by_topic=self._source.sizes(sorted(carried)) if carried else {},
-            progress_topics=self._progress_topics(existing),
-            config_topics=tuple(
-                configs_to_read({name: topic.partitions for name, topic in existing.items()}, settings.flow.source)
-            ),
         )
 
     def remote_name(self, topic: str) -> str:
@@ -172,6 +209,8 @@ class FlowPlanner:
         """The topic of the flow whose copy has this name; None if no copy is called so."""
         flow = self.settings.flow
         name = remote.removeprefix(flow.trial)
+        if self.settings.naming.is_internal(name):
+            return None  # checkpoints lie beside the copies, under a name that begins as theirs do
         upstream = (
             self.settings.naming.upstream_topic(name)
             if self.settings.naming.topic_source(name) == flow.source
@@ -214,12 +253,21 @@ class FlowPlanner:
         refused = self._make(plan.actions)
         if not plan.topics:
             return plan
-        hidden: set[str] = set()
-        target = self._target.topics(sorted(plan.remote.values()), with_configs=True, hidden=hidden)
-        lost = plan.remote.values() - target.keys() - hidden
-        refused = {name: _gone(name) for name in lost} | {name: self._unseen(name) for name in hidden} | refused
-        unmade = {topic: refused[name] for topic, name in plan.remote.items() if name in refused}
-        return replace(plan, lanes=self._lanes(plan.topics, plan.remote, target), unmade=unmade)
+        wanted = {topic: name for topic, name in plan.remote.items() if topic not in plan.unread}
+        unread: dict[str, str] = {}
+        target, hidden = self._made(plan, refused.keys(), unread)
+        lost = wanted.values() - target.keys() - hidden
+        alias = self.settings.flow.target
+        refused = (
+            {name: _gone(name) for name in lost}
+            | {name: self._unseen(name) for name in hidden}
+            | {name: _unread(name, why, alias) for name, why in unread.items()}
+            | refused
+        )
+        unmade = {topic: refused[name] for topic, name in wanted.items() if name in refused}
+        lanes = self._lanes(_without(plan.topics, plan.unread), plan.remote, _without(target, unread))
+        unmade |= {topic: why for topic, why in plan.unread.items() if topic in plan.topics}
+        return replace(plan, lanes=lanes, unmade=unmade)
 
     def _make(self, actions: Sequence[TopicAction]) -> dict[str, Unmade]:
         """By remote topic, what the target refused."""
@@ -233,6 +281,24 @@ class FlowPlanner:
                     refused[action.name] = self._unmade("grown", error, "ALTER", action.name)
         return refused
 
+    def _made(
+        self, plan: FlowPlan, refused: Collection[str], unread: dict[str, str]
+    ) -> tuple[Mapping[str, Topic], set[str]]:
+        """The remote topics as the target shows them, and those that it does not let us see.
+
+        Those whose configs may not be read go to `unread`.
+
+        One that was made just now is waited for: of several brokers the one that is asked may not know of it yet.
+        """
+        made = {action.name for action in plan.actions if isinstance(action, CreateTopic)} - set(refused)
+        for looks_left in reversed(range(_LOOKS)):
+            hidden: set[str] = set()
+            target = self._target.topics(sorted(plan.remote.values()), True, hidden, unread)
+            if not looks_left or made <= target.keys() | hidden:
+                break
+            self._pause(_LOOK_AGAIN_SECONDS)
+        return target, hidden
+
     def _unmade(self, what: str, refusal: BrokerRefused, operation: str, name: str) -> Unmade:
         missing = missing_on_topic(refusal.code, operation, name, self.settings.flow.target)
         advice = missing.advice if missing else "change what the message names, or exclude the topic (topics.exclude)"
@@ -241,6 +307,17 @@ class FlowPlanner:
     def _unseen(self, name: str) -> Unmade:
         missing = Missing("READ and WRITE", f"the topic {name}", self.settings.flow.target)
         return Unmade(f"the remote topic {name} may not be seen (this needs {missing})", missing.advice)
+
+    def _all_unread(
+        self, topics: Collection[str], remote: Mapping[str, str], here: Mapping[str, str], there: Mapping[str, str]
+    ) -> dict[str, Unmade]:
+        flow = self.settings.flow
+        found = {topic: _unread(topic, here[topic], flow.source) for topic in topics if topic in here}
+        return found | {
+            topic: _unread(remote[topic], there[remote[topic]], flow.target)
+            for topic in topics
+            if remote[topic] in there
+        }
 
     def is_chosen(self, topic: str) -> bool:
         """Whether a source topic of this name is the flow's."""
@@ -277,6 +354,15 @@ class FlowPlanner:
 
     def target_ends(self, lanes: Iterable[Lane]) -> dict[Partition, int]:
         return self._target.ends([(lane.remote_topic, lane.id.partition) for lane in lanes], "read_uncommitted")
+
+
+def _without(topics: Mapping[str, Topic], left_out: Collection[str]) -> dict[str, Topic]:
+    return {name: topic for name, topic in topics.items() if name not in left_out}
+
+
+def _unread(name: str, why: str, alias: str) -> Unmade:
+    """Without its configs nobody knows whether it is compacted, or what it takes."""
+    return Unmade(why, Missing("DESCRIBE_CONFIGS", f"the topic {name}", alias).advice)
 
 
 def _gone(name: str) -> Unmade:

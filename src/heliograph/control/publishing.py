@@ -11,6 +11,7 @@ from heliograph.control.clock import Clock
 from heliograph.control.events import EventLog
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.meters import Meters
+from heliograph.control.opening import OpenedFlow
 from heliograph.control.telemetry import Held, TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
 
@@ -31,7 +32,8 @@ class Publisher:
         self.held: Held = lambda _: {}
 
     async def publish(self, watches: Sequence[FlowWatch], epoch: int, now_ms: int) -> None:
-        await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches))
+        # Of a flow that another run carries that one tells.
+        await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches if not watch.standing_by))
 
     async def _flow(self, watch: FlowWatch, epoch: int, now_ms: int) -> None:
         about = {
@@ -52,7 +54,13 @@ class Publisher:
         known = len(watch.opened.plan.lanes) if watch.opened is not None else 0
         if rows_are_due(known, (now_ms - self._rows_ms.get(watch.name, 0)) / 1000):
             self._rows_ms[watch.name] = now_ms
-            waiting = watch.opened.refused if watch.opened is not None else {}
-            lanes = rows_of(watch.name, self._board, waiting, self.held)
+            lanes = rows_of(watch.name, self._board, _unreported(watch.opened), self.held)
         for record in snapshot(watch.name, about, lanes):
             await self._telemetry.write(watch.settings.target, watch.name, record, now_ms)
+
+
+def _unreported(opened: OpenedFlow | None) -> dict[str, str]:
+    """Every lane that may have no report yet, with why it is refused."""
+    if opened is None:
+        return {}
+    return {**{lane.id.key: "" for lane in opened.plan.lanes}, **opened.refused}

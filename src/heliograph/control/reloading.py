@@ -14,13 +14,14 @@ from heliograph.config.flows import FlowSettings, Settings
 from heliograph.control.clock import Clock
 from heliograph.control.events import EventLog
 from heliograph.control.flow_set import FlowSet
-from heliograph.control.steering import Steering, Step
+from heliograph.control.steering import RELOADED, Steering, Step
 from heliograph.errors import HeliographError
-from heliograph.model.events import Event, EventKind
+from heliograph.model.events import Deed, Event, EventKind
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
+_SEE_SECONDS = 3.0
 
 
 class FileWatch:
@@ -79,11 +80,15 @@ class Reloader:
         self._events = events
         self._live = live
         self._clock = Clock()
+        self._is_amended = False
+        """Whether somebody changed something beside the file that this run does not go by yet."""
         self.mine: Callable[[Settings], Settings] = lambda settings: settings
         """The flows of this run, as the command line has them."""
         self.adopted: list[Callable[[tuple[FlowSettings, ...]], None]] = []
         """Who must know of other settings."""
         steering.prepare = self.prepare
+        flows.before_taking_over = self._see_holds
+        steering.tell = events.tell
 
     async def keep(self) -> None:
         """For ever."""
@@ -94,31 +99,49 @@ class Reloader:
             if self._clock.monotonic() - tried >= _RETRY_SECONDS:
                 tried = self._clock.monotonic()
                 due = await self._tried_again() or due
-            if due:
+            if due or self._is_amended:
+                self._is_amended = False
                 try:
                     async with self._steering.lock:
-                        await self._reload()
+                        await self._reload(is_news=due)
                 except (HeliographError, TimeoutError) as error:
                     self._tell_refused(str(error) or "a cluster did not answer in time")
 
-    async def _reload(self) -> None:
-        """Connectors were taken once: what keeps one of them from beginning now must not refuse the file."""
+    async def _reload(self, is_news: bool) -> None:
+        """Connectors were taken once: what keeps one of them from beginning now must not refuse the file.
+
+        What was changed by REST is no news: it was told when it was made, with who and why.
+        """
         step = await self.prepare(await self._steering.settings(), self._steering.by_rest)
         await step.take()
+        if step.said and is_news:
+            done = f"{RELOADED}: {'; '.join(step.said)}"
+            # Of a flow that another run carries, that run says it.
+            mine = [watch.name for watch in self._flows.watches if not watch.standing_by]
+            self._steering.record(*(Deed(name, done, "", "", self._file.path) for name in mine))
 
     async def _tried_again(self) -> bool:
-        """What waits for a cluster, or for what a connector refers to; whether other settings may count now."""
+        """What waits for a cluster, or for what a connector refers to; whether that may be there now."""
         steering = self._steering
         with contextlib.suppress(HeliographError, TimeoutError):  # as long as it is out of reach, or cannot be right
             if not steering.is_known:
                 await steering.recall()
                 steering.on_holds()
-                return True
+                self._is_amended = True
+            elif any(watch.standing_by for watch in self._flows.watches) and await steering.look_again():
+                steering.on_holds()
+                self._is_amended = True
             await steering.take_back()
             if steering.unfit:
                 before = dict(steering.unfit)
                 return dict((await steering.settings()).unfit) != before
         return False
+
+    async def _see_holds(self) -> None:
+        """What somebody changed at the run that carried a flow until now; where that cannot be known, the last look counts."""
+        with contextlib.suppress(HeliographError, TimeoutError):
+            async with asyncio.timeout(_SEE_SECONDS):
+                self._is_amended |= await self._steering.look_again()  # settings may be others, too
 
     async def prepare(self, settings: Settings, patient: Collection[str] = ()) -> Step:
         """HeliographError or TimeoutError where flows do not fit together or cannot be; then all stays as it was.
@@ -133,7 +156,7 @@ class Reloader:
             await self._flows.carry_out(prepared)
             self._adopt(wanted, found.said)
 
-        return Step(take, lambda: self._flows.drop(prepared))
+        return Step(take, lambda: self._flows.drop(prepared), found.said)
 
     def _adopt(self, wanted: Settings, said: Sequence[str]) -> None:
         flows = tuple(watch.settings for watch in self._flows.watches)

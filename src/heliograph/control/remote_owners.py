@@ -26,8 +26,11 @@ class RemoteOwners:
 
     def settle(self, plan: FlowPlan) -> FlowPlan:
         """The plan without topics whose remote topic another flow writes; they are left out with that reason."""
-        self.release(plan.name)
-        kept = self._owners
+        kept = self._owners = {
+            place: owner
+            for place, owner in self._owners.items()
+            if owner[0] != plan.name or not plan.within([owner[1]])
+        }
         refused = [
             _refused(topic, remote, kept[plan.target_cluster_id, remote])
             for topic, remote in plan.remote.items()

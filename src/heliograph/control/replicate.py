@@ -22,7 +22,7 @@ from heliograph.control.certificate_watch import CertificateWatch
 from heliograph.control.checkpoints import CheckpointJob
 from heliograph.control.clock import Clock
 from heliograph.control.conductor import Conductor, tick_forever
-from heliograph.control.epochs import Epochs, Work, way_to
+from heliograph.control.epochs import Epochs
 from heliograph.control.events import EventLog
 from heliograph.control.flow_set import DRAIN_SECONDS, FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
@@ -30,14 +30,13 @@ from heliograph.control.limits import Limits, socket_sentence
 from heliograph.control.loads import Loads
 from heliograph.control.meters import Meters
 from heliograph.control.outcome import Outcome, Summary
-from heliograph.control.planner import FlowPlan, flow_rules
+from heliograph.control.planner import FlowPlan
 from heliograph.control.publishing import Publisher
 from heliograph.control.reloading import FileWatch, Reloader, live_settings
 from heliograph.control.source_ends import SourceEnds
 from heliograph.control.steering import Steering
+from heliograph.control.workload import Workload
 from heliograph.kafka.slot import Warm
-from heliograph.model.clusters import Cluster
-from heliograph.model.lanes import Lane, LaneId
 from heliograph.spark.engine import Engine
 from heliograph.spark.line import serve
 from heliograph.spark.session import local_master
@@ -67,6 +66,8 @@ class RunOptions:
     """All lanes begin anew, by `start.from`, as a new generation."""
     trial: str = ""
     """A prefix for remote topics: copy beside another mirror, with a ledger of its own."""
+    standby: bool = False
+    """Whatever keeps a flow from beginning now, it is waited for."""
 
 
 class Replicator:
@@ -102,6 +103,8 @@ class Replicator:
         self._is_caught_up = False
         """A run that ends by itself has come to its end."""
         self._outcome = Outcome(self.watches, self.board)
+        self._workload = Workload(self.watches, self._outcome, self.steering, self.limits, self.board)
+        self._workload.until_caught_up = options.until_caught_up
         self._loads = Loads(self.board)
         self._planned: tuple[list[FlowPlan], set[str]] = ([], set())
         """The plans that count now, and the keys of their lanes."""
@@ -175,7 +178,13 @@ class Replicator:
     async def plan(self) -> list[FlowPlan]:
         """Read all clusters; ConfigError where the file cannot be right. Flows out of reach are left for later."""
         # Connectors were taken once: what keeps one of them from beginning now must not keep the run from starting.
-        return await self._flows.plan(self.steering.by_rest)
+        patient = {watch.name for watch in self.watches} if self.options.standby else self.steering.by_rest
+        return await self._flows.plan(patient)
+
+    async def carriers(self) -> list[str]:
+        """Of each flow that a run carries, which one it is."""
+        found = await asyncio.gather(*(watch.carrier() for watch in self.watches))
+        return [sentence for sentence in found if sentence]
 
     # -- running ----------------------------------------------------------------------------------------------------
 
@@ -192,14 +201,16 @@ class Replicator:
         token = uuid.uuid4().hex
         conductor = Conductor(token, wait_s, clock, self._take_report, self._is_held)
         server, port = await serve("127.0.0.1" if local else "0.0.0.0", conductor.handle)  # noqa: S104  executors dial in
-        epochs = Epochs(self.engine, conductor, self.settings.engine, self._work, lambda: self._loads.by_lane)
+        epochs = Epochs(self.engine, conductor, self.settings.engine, self._workload.now, lambda: self._loads.by_lane)
         # Executors reach the driver under the name that Spark is told to use, if it is told one.
         reached_at = dict(self.settings.engine.spark).get("spark.driver.host", platform.node())
         epochs.address, epochs.token = ("127.0.0.1" if local else reached_at, port), token
+        conductor.on_orphans = self._carry_soon
         conductor.on_gap, epochs.on_end = self.meters.gap, self.meters.epoch_ended
         self._epochs, self._conductor, self._flows.conductor = epochs, conductor, conductor
         spark = asyncio.create_task(self.engine.start())
         await self._flows.begin(plans)
+        spark.add_done_callback(self._say_warm)
         jobs = [
             asyncio.create_task(tick_forever(conductor)),
             asyncio.create_task(self._every_second(conductor, each_second)),
@@ -225,6 +236,10 @@ class Replicator:
             server.close()
             await self._leave()
         return self.summary()
+
+    def _say_warm(self, spark: asyncio.Task[None]) -> None:
+        if not spark.cancelled() and spark.exception() is None and any(watch.standing_by for watch in self.watches):
+            _log.info("Spark is up: this run is ready to take over")
 
     async def _until_stopped(self, *tasks: Any) -> None:
         """Until somebody stops the run, or one of its parts fails, which must not go unnoticed."""
@@ -275,57 +290,24 @@ class Replicator:
 
     def _lanes_changed(self) -> None:
         if self._epochs is not None and self._conductor is not None:
-            self._conductor.keep_only({lane.id.key for lane in self._work().lanes})
+            self._conductor.keep_only({lane.id.key for lane in self._workload.now().lanes})
             self._epochs.changed()
 
-    def _work(self) -> Work:
-        lanes: list[Lane] = []
-        until: dict[str, int] = {}
-        planned = set(self._outcome.planned())
-        flows = {}
-        clusters: dict[Cluster, str] = {}
-        for watch in self.watches:
-            if watch.opened is None:
-                continue
-            plan = watch.opened.plan
-            source, target = (way_to(cluster, clusters) for cluster in (watch.settings.source, watch.settings.target))
-            rules = flow_rules(plan, self.limits.beginning(plan.name))
-            flows[plan.name] = replace(rules, source=source, target=target)
-            for lane in plan.lanes:
-                key = lane.id.key
-                if key in watch.opened.refused or key in self._outcome.done or key not in watch.opened.entries:
-                    continue
-                view = self.board.lanes.get(key)
-                if self.steering.is_stopped(lane.id, view.row if view is not None else {}):
-                    continue
-                if (hold := self.steering.hold_on(lane.id)) is not None:
-                    until[key] = hold.end_of(lane.id)
-                if self.options.until_caught_up:
-                    if watch.first is None or key not in planned:
-                        continue  # made since; what was planned and refused at first is carried once it may be
-                    until[key] = watch.first.plan.ends[lane.id.topic, lane.id.partition]
-                lanes.append(lane)
-        return Work(tuple(lanes), until, {name: cluster for cluster, name in clusters.items()}, flows)
+    def _carry_soon(self, keys: set[str]) -> bool:
+        """Lanes that lost their carrier: the next epoch begins now, if they are to be carried at all."""
+        wanted = self._epochs is not None and any(lane.id.key in keys for lane in self._workload.now().lanes)
+        if wanted and self._epochs is not None:
+            _log.info("%d lanes lost their task: the next epoch begins", len(keys))
+            self._epochs.changed()
+        return wanted
 
     def held(self, key: str) -> dict[str, Any]:
         """What is to be said of a lane that somebody stopped; nothing of others."""
-        if not self.steering.amended.holds:
-            return {}
-        flow, topic, partition = key.rsplit("/", 2)
-        lane = LaneId(flow, topic, int(partition))
-        hold = self.steering.hold_on(lane)
-        if hold is None:
-            return {}
-        is_carried = self._conductor is not None and self._conductor.carries_lane(key)
-        # Between two tasks nobody carries a lane that is to be drained: it is not there yet. One that is to be paused is
-        # carried for a moment longer, until what was read of it is sent.
-        view = self.board.lanes.get(key)
-        is_there = not is_carried and self.steering.is_stopped(lane, view.row if view is not None else {})
-        return {"state": "paused" if is_there else "draining", "reason": hold.sentence, "since_ms": hold.since_ms}
+        return self._workload.held(key, self._conductor is not None and self._conductor.carries_lane(key))
 
     def _is_held(self, key: str) -> bool:
         watch = self._flows.of(key)
-        return watch is not None and watch.tenure is not None and watch.tenure.is_mine
+        return watch is not None and watch.turns.is_mine
 
     # -- limits -----------------------------------------------------------------------------------------------------
 
@@ -351,6 +333,7 @@ class Replicator:
             heard = self.board.take_heard()
             if self.options.until_caught_up:
                 self._outcome.done |= {key for key in heard if self.board.lanes[key].row.get("finished")}
+                self._outcome.done.update(*(watch.reached() for watch in self.watches))
             self.limits.tell(conductor.tasks)
             self._loads.weigh(heard)
             self._look_where_parked()
@@ -378,7 +361,7 @@ class Replicator:
 
     def _forget_lanes(self, conductor: Conductor) -> None:
         """Those that are neither planned nor carried any more: a flow that ended, a topic that was taken out."""
-        flows = {watch.name for watch in self.watches if watch.opened is None}
+        flows = {watch.name for watch in self.watches if watch.opened is None and not watch.standing_by}
         plans = [watch.opened.plan for watch in self.watches if watch.opened is not None]
         if plans != self._planned[0]:
             self._planned = (plans, {lane.id.key for plan in plans for lane in plan.lanes})
@@ -387,10 +370,8 @@ class Replicator:
                 self.board.forget_lane(key)
 
     def _look_where_parked(self) -> None:
-        """What parked a lane may have changed on a cluster, or may be mended by a plan made now."""
         for watch in self.watches:
-            if any(key.startswith(f"{watch.name}/") for key in self.board.parked):
-                watch.look_soon()
+            watch.look_at_parked(key for key in self.board.parked if key.startswith(f"{watch.name}/"))
 
     async def _publish(self) -> None:
         epoch = self._epochs.number if self._epochs is not None else 0

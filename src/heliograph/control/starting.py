@@ -22,7 +22,15 @@ from heliograph.kafka.mm2_store import connector_configs, read_stored
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.tails import TailReader
 from heliograph.model.lanes import Lane, LedgerEntry
-from heliograph.replication.mm2_live import Sought, lookalikes, refusal, unknown_connectors
+from heliograph.replication.mm2_live import (
+    ConnectGroup,
+    Sought,
+    connectors_to_look_up,
+    is_sharing_out,
+    lookalikes,
+    refusal,
+    strangers,
+)
 from heliograph.replication.mm2_progress import (
     SOURCE_CONNECTOR,
     Progress,
@@ -52,6 +60,8 @@ from heliograph.replication.starts import (
 RESET = "reset"
 _AT_ONCE = 16
 _NOT_ALLOWED = 29
+_SETTLE_SECONDS = 5.0
+_LOOK_SECONDS = 0.2
 _HIDDEN = (
     "{remote}-{partition} has or had records, and where MirrorMaker 2 stopped is not to be seen in them: it may be stored in "
     "topic {topic} of the target, which needs READ on that topic"
@@ -273,19 +283,38 @@ async def live_mirrormaker(
     """Whether a MirrorMaker 2 carries the flow now; `client` asks the target, whose Connect clusters keep
     configurations in `config_topics`.
 
-    A connector of any name is known by its stored progress, and before it has stored any by its configuration, which is
-    read only if something runs that is not known.
+    A connector of any name is known by its stored progress, and in a Connect cluster by its configuration, which is read
+    only if something runs there: a MirrorMaker 2 of another flow is no obstacle.
     """
     flow, mm2 = settings.flow, settings.mm2
     names = connector_names(flow.source, flow.target, mm2.connector, progress.connectors)
+    own_configs = default_configs_topic(flow.source)
     sought = Sought(flow.name, mm2.group or default_group(flow.source), names)
-    groups = await connect_groups(client)
-    if not mm2.connector and unknown_connectors(sought, groups):
-        mirrors = mirrors_of(await connector_configs(client, config_topics), flow.source)
-        sought = replace(sought, connectors=names | mirrors)
+    groups = await _settled_groups(client)
+    doubtful = connectors_to_look_up(sought, groups)
+    sharing_out = any(map(is_sharing_out, groups))
+    configs: Mapping[str, Sequence[Mapping[str, str]]] = {}
+    if sharing_out or (doubtful and not mm2.connector):
+        configs = await connector_configs(client, [topic for topic in config_topics if topic != own_configs])
+    if sharing_out:
+        sought = replace(sought, configured=mirrors_of(configs, flow.source))
+    if doubtful and not mm2.connector:
+        others = strangers(doubtful, groups, configs, flow.source)
+        sought = replace(sought, connectors=names | mirrors_of(configs, flow.source), strangers=others)
     reason = refusal(sought, groups)
     if reason:
-        own = await connector_configs(client, [default_configs_topic(flow.source)])
-        if is_switched_off(own.get(mm2.connector or SOURCE_CONNECTOR)):
+        own = await connector_configs(client, [own_configs])
+        if is_switched_off(own.get(mm2.connector or SOURCE_CONNECTOR, [])):
             reason = refusal(replace(sought, may_be_disabled=True), groups)
     return LiveMirrors(reason, lookalikes(sought, groups))
+
+
+async def _settled_groups(client: ClusterClient) -> list[ConnectGroup]:
+    """Connect's groups once none is sharing out its tasks, for then it does not show them; after a while as they are."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _SETTLE_SECONDS
+    groups = await connect_groups(client)
+    while any(map(is_sharing_out, groups)) and loop.time() < deadline:
+        await asyncio.sleep(_LOOK_SECONDS)
+        groups = await connect_groups(client)
+    return groups

@@ -10,9 +10,10 @@ from typing import Any
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.grants import TOPIC_REFUSED
-from heliograph.kafka.ledger import FLOWS_TOPIC, TopicWriter
+from heliograph.kafka.ledger import FLOWS_TOPIC
 from heliograph.kafka.own_topics import read_topic
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 
 VERSION = 1

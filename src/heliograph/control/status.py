@@ -23,12 +23,16 @@ from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.replication.bottleneck import bottleneck
-from heliograph.replication.generations import Holder
-from heliograph.replication.lags import target_lag
+from heliograph.replication.generations import Holder, LedgerBook
+from heliograph.replication.lags import Place, place_of, target_lag
+from heliograph.replication.standbys import STANDBY_NOTE, Standby, standbys
 from heliograph.replication.topic_names import should_replicate
 from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
+_READ = (LaneState.FOLLOWING, LaneState.DRAINING)
+_SILENT_MS = 10_000
+"""A lane that moves is reported every second: one that was not for so long, while its source grew and its copy did not, is stuck."""
 _NEWEST = 40
 _LOOKED_BACK_MS = 15_000
 """The rows of 5,000 lanes are published every ten seconds."""
@@ -84,7 +88,8 @@ class FlowStatus:
     """One flow; `trouble` is what kept it from being read, or what its run says troubles it."""
 
     flow: str
-    running: bool
+    running: bool | None
+    """None: what would say so cannot be read."""
     since_ms: int
     host: str
     process: int
@@ -100,6 +105,10 @@ class FlowStatus:
     """What the run does around the records: each job's last turn, and its trouble."""
     bottleneck: str = ""
     """What keeps the flow from copying faster, in words; empty where nothing runs."""
+    standbys: tuple[Standby, ...] = ()
+    """The runs that wait for it, the longest waiting first."""
+    reported_ms: int = 0
+    """When the run told the numbers of its lanes; 0 where nothing runs, and they are the ledger's and the logs' of now."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,10 +128,12 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         book = await warm.ledger(flow.target).refresh()
         telemetry = await _telemetry(warm.client(flow.target), name, now_ms)
     except BrokerRefused as error:
-        trouble = "nothing was ever copied: the ledger does not exist" if error.code in _MISSING else str(error)
-        return _unknown(name, await _source_trouble(flow, warm) or trouble)
+        if error.code not in _MISSING:
+            return _without_lanes(name, None, str(error))
+        trouble = await _source_trouble(flow, warm) or "nothing was ever copied: the ledger does not exist"
+        return _without_lanes(name, False, trouble)
     except (HeliographError, TimeoutError) as error:
-        return _unknown(name, str(error))
+        return _without_lanes(name, None, str(error) or f"cluster {flow.target.alias} did not answer in time")
     holder = book.holder(name)
     entries = {lane.key: entry for lane in book.lanes() if lane.flow == name and (entry := book.latest(lane))}
     rows = {row["lane"]: row for row in telemetry.get("lanes", ())}
@@ -138,8 +149,9 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         ends, remote_ends = await _ends(flow, warm, entries, rows)
     except (HeliographError, TimeoutError) as error:
         trouble = trouble or str(error)
+    told_ms = telemetry["time_ms"] if running else 0
     lanes = [
-        _lane(key, entries.get(key), rows.get(key), _Ends(flow, ends, remote_ends), running)
+        _lane(key, entries.get(key), rows.get(key), _Ends(flow, ends, remote_ends), told_ms)
         for key in sorted({*entries, *rows}, key=_order)
     ]
     since = _since(telemetry, holder, running)
@@ -157,7 +169,15 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         telemetry.get("events_dropped", 0) if running else 0,
         tuple(telemetry.get("jobs", ())) if running else (),
         _bottleneck(telemetry) if running else "",
+        _waiting(book, name, telemetry.get("run", "") if running else "", now_ms),
+        told_ms,
     )
+
+
+def _waiting(book: LedgerBook, flow: str, carrier: str, now_ms: int) -> tuple[Standby, ...]:
+    """Whoever said so lately, less the run that carries the flow: it may do so before it holds it."""
+    found = standbys(book.notes(flow, STANDBY_NOTE))
+    return tuple(one for one in found if one.run != carrier and now_ms - one.renewed_ms < _FRESH_MS)
 
 
 def _bottleneck(telemetry: Mapping[str, Any]) -> str:
@@ -167,7 +187,8 @@ def _bottleneck(telemetry: Mapping[str, Any]) -> str:
     following = (row for row in telemetry["lanes"] if row["state"] == LaneState.FOLLOWING)
     since_ms = min((row["waiting_since_ms"] for row in following if row.get("waiting_since_ms")), default=0)
     lag_ms = telemetry["time_ms"] - since_ms if since_ms else 0
-    return str(bottleneck(window["time"], lag_ms / 1000, window["records_per_s"]))
+    is_paused = any(row["state"] == "paused" for row in telemetry["lanes"])
+    return str(bottleneck(window["time"], lag_ms / 1000, window["records_per_s"], is_paused))
 
 
 async def _newest_events(client: ClusterClient, flow: str) -> tuple[Event, ...]:
@@ -186,8 +207,8 @@ async def _source_trouble(flow: FlowSettings, warm: Warm) -> str:
     return ""
 
 
-def _unknown(name: str, trouble: str) -> FlowStatus:
-    return FlowStatus(name, False, 0, "", 0, trouble, 0, {}, ())
+def _without_lanes(name: str, running: bool | None, trouble: str) -> FlowStatus:
+    return FlowStatus(name, running, 0, "", 0, trouble, 0, {}, ())
 
 
 def _order(key: str) -> tuple[str, int]:
@@ -255,14 +276,16 @@ def _lane(
     entry: LedgerEntry | None,
     row: Mapping[str, Any] | None,
     ends: _Ends,
-    running: bool,
+    told_ms: int,
 ) -> LaneStatus:
+    """`told_ms`: when the run that is alive told `row`; 0: nothing runs, and only the ledger and the logs count."""
     topic, partition = _topic_of(key)
     left_out = row is None and not _is_chosen(ends.flow, topic)
-    row = row or {}
-    position = max(row.get("position", -1), entry.source_next if entry else -1)
-    source_end = ends.source.get((topic, partition), row.get("source_end", -1))
+    row, running = row or {}, bool(told_ms)
     remote = ends.flow.remote_name(topic)
+    logs = ends.source.get((topic, partition), -1), ends.target.get((remote, partition), -1)
+    reported = _reported(row) if running else None
+    place = place_of(reported, entry, logs, _is_read(row, told_ms, logs[1]))
     totals = row.get("totals", {})
     stopped = "stopped" if entry is not None else "unknown"
     state = _LEFT_OUT if left_out else row.get("state", "waiting") if running else stopped
@@ -271,11 +294,11 @@ def _lane(
         topic=topic,
         partition=partition,
         remote_topic=remote,
-        source_end=source_end,
-        position=position,
-        remote_end=ends.target.get((remote, partition), -1),
-        lag=max(0, source_end - position) if source_end >= 0 and position >= 0 else -1,
-        delta=_delta(entry),
+        source_end=place.source_end,
+        position=place.position,
+        remote_end=place.target_next,
+        lag=place.lag,
+        delta=place.target_next - place.position if reported and place.target_next >= 0 else _delta(entry),
         generation=entry.generation if entry else row.get("generation", -1),
         producer_id=entry.identity.producer_id if entry else row.get("producer_id", -1),
         producer_epoch=entry.identity.producer_epoch if entry else row.get("producer_epoch", -1),
@@ -294,9 +317,21 @@ def _lane(
         foreign=totals.get("foreign", 0),
         skipped=totals.get("skipped", {}),
         committed=entry.source_next if entry else -1,
-        read_position=max(row.get("read_position", -1), position) if running else -1,
-        target_lag=target_lag(entry, source_end, ends.target.get((remote, partition), -1)),
+        read_position=max(row.get("read_position", -1), place.position) if running else -1,
+        target_lag=place.lag if running else target_lag(entry, *logs),
     )
+
+
+def _reported(row: Mapping[str, Any]) -> Place | None:
+    """What the lane's task said last; None of a lane that no task has had yet, or that does not know its place yet."""
+    is_known = row.get("position", -1) >= 0
+    return Place(row["source_end"], row["position"], row["target_next"]) if is_known else None
+
+
+def _is_read(row: Mapping[str, Any], told_ms: int, remote_end: int) -> bool:
+    """Reported a moment ago, or copied since: a lane at rest is not reported again before something comes."""
+    is_recent = told_ms - row.get("told_ms", told_ms) < _SILENT_MS
+    return row.get("state") in _READ and (is_recent or remote_end > row["target_next"])
 
 
 def _is_chosen(flow: FlowSettings, topic: str) -> bool:

@@ -25,15 +25,18 @@ from heliograph.control.amendments import (
 )
 from heliograph.control.clock import Clock
 from heliograph.control.flow_watch import FlowWatch
-from heliograph.control.state_topic import Row, StateTopic
+from heliograph.control.state_topic import VERSION, Row, StateTopic
 from heliograph.errors import ConfigError, HeliographError, Refused
 from heliograph.kafka.client import LATEST
 from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
+from heliograph.model.events import Deed, Event
 from heliograph.model.holds import Hold, HoldKind, hold_on
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.replication.topic_names import should_replicate
 
+RELOADED = "the file was read again"
+_NO_SUCH_TOPIC = 3
 _LIMIT = "throttle.bytes.per.second"
 
 
@@ -45,6 +48,8 @@ class Change:
     rows: Mapping[str, Row | None]
     answer: Mapping[str, Any]
     settings: bool = False
+    deeds: Sequence[Deed] = ()
+    """What is told of it once it is made."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +58,22 @@ class Step:
 
     take: Callable[[], Awaitable[None]]
     drop: Callable[[], None]
+    said: Sequence[str] = ()
+    """What is other in them, in words."""
 
 
 Prepare = Callable[[Settings, Collection[str]], Awaitable[Step]]
 
 
 def _held(hold: Hold, lanes: int) -> Change:
-    return Change(
-        f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()}, {**hold.as_fields(), "lanes": lanes}
-    )
+    done = "paused" if hold.kind is HoldKind.PAUSE else "drained, to stop where its source ends now"
+    answer = {**hold.as_fields(), "lanes": lanes}
+    return Change(f"{hold.kind} {hold.subject}", {hold_key(hold): hold.as_fields()}, answer, deeds=[_deed(hold, done)])
+
+
+def _deed(hold: Hold, done: str) -> Deed:
+    part = f"-{hold.partition}" if hold.partition >= 0 else ""
+    return Deed(hold.flow, done, hold.who, hold.reason, f"{hold.topic}{part}")
 
 
 class Steering:
@@ -85,6 +97,8 @@ class Steering:
         self.warm: Warm | None = None
         self.prepare: Prepare = _nothing
         self.on_holds: Callable[[], None] = lambda: None
+        self.tell: Callable[[Event], None] = lambda _: None
+        """Who is told of each change that was made."""
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
@@ -93,6 +107,17 @@ class Steering:
         if self._state is not None:
             self.amended = amendments(await self._state.read())
         self.is_known = True
+
+    async def look_again(self) -> bool:
+        """What another run changed since; whether that is anything. What is changed here meanwhile counts more."""
+        if self._state is None:
+            return False
+        before = self.amended
+        found = await self._state.read()
+        if self._doing or self.amended is not before or found == _as_read(before.rows):
+            return False
+        self.amended, self.is_known = amendments(found), True
+        return True
 
     async def settings(self) -> Settings:
         """The file as it is now with what was changed over it."""
@@ -155,37 +180,52 @@ class Steering:
         if wider and not within:
             raise Refused(409, f"{wider[0].subject} is held as a whole ({wider[0].sentence}): resume that")
         answer = {"resumed": [hold.subject for hold in within]}
-        return Change(f"resume {asked.subject}", {hold_key(hold): None for hold in within}, answer)
+        deeds = [_deed(asked, "resumed")] if within else []
+        return Change(f"resume {asked.subject}", {hold_key(hold): None for hold in within}, answer, deeds=deeds)
 
     async def throttle(self, flow: str, topic: str, limit: int, reason: str, who: str) -> Change:
         self._lanes(flow, topic, -1)
         name = f"{flow}.topic.{topic}.{_LIMIT}" if topic else f"{flow}.{_LIMIT}"
         change = OptionChange(name, str(limit), reason, who, self._clock.now_ms())
-        return Change(f"throttle {flow}", {option_key(name): change.as_fields()}, change.as_fields(), settings=True)
+        done = f"limited to {limit:,} bytes/s" if limit else "no longer limited"
+        rows, deed = {option_key(name): change.as_fields()}, Deed(flow, done, who, reason, topic)
+        return Change(f"throttle {flow}", rows, change.as_fields(), settings=True, deeds=[deed])
 
     async def add_topic(self, flow: str, topic: str, reason: str, who: str) -> Change:
         watch = self._watch(flow)
         if topic in (plan.topics if (plan := watch.plan_now()) is not None else ()):
             raise Refused(409, f"{flow} copies {topic} already")
-        return await self._topic(TopicChange(flow, topic, True, reason, who, self._clock.now_ms()))
+        exists = await self._is_there(watch, topic)
+        change = await self._topic(TopicChange(flow, topic, True, reason, who, self._clock.now_ms()))
+        return replace(change, answer={**change.answer, "exists": exists, "source": watch.settings.flow.source})
 
     async def remove_topic(self, flow: str, topic: str, reason: str, who: str) -> Change:
         """It is copied no more; what was copied stays, and so does its position."""
-        self._lanes(flow, topic, -1)
+        if topic_key(flow, topic) not in self.amended.rows:  # one that was added may not be there yet
+            self._lanes(flow, topic, -1)
         return await self._topic(TopicChange(flow, topic, False, reason, who, self._clock.now_ms()))
 
-    async def reload(self) -> Change:
-        return Change("reload", {}, {"reloaded": True}, settings=True)
+    async def reload(self, reason: str, who: str) -> Change:
+        deeds = [Deed(watch.name, RELOADED, who, reason, self._path) for watch in self.watches]
+        return Change("reload", {}, {"reloaded": True}, settings=True, deeds=deeds)
 
     # -- how a change is made ---------------------------------------------------------------------------------------
 
     async def make(self, change: Change, dry_run: bool = False) -> Mapping[str, Any]:
         """Checked, made ready, written down, then done. What is refused was never begun; a dry run ends after the check."""
+        if change.rows:
+            self._refuse_elsewhere(*(deed.flow for deed in change.deeds))
         async with self.alone(change.what):
             wanted = await self._loaded(change.rows) if change.settings else None
             if not dry_run:
                 await self._do(change, wanted)
+                self.record(*change.deeds)
         return {**change.answer, "dry_run": dry_run}
+
+    def record(self, *deeds: Deed) -> None:
+        """What somebody did, as events."""
+        for deed in deeds:
+            self.tell(deed.event(self._clock.now_ms()))
 
     @contextlib.asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
@@ -204,6 +244,7 @@ class Steering:
 
         What keeps it from beginning is its trouble from then on, and it is tried again: it ran before, so it is wanted.
         """
+        self._refuse_elsewhere(flow)
         async with self.alone(f"restart of {flow}"):
             wanted = await self._loaded({})
             others = tuple(one for one in wanted.flows if one.flow.name != flow)
@@ -239,7 +280,9 @@ class Steering:
             rows = {key: None}
         elif not await self._is_as_wished(change, rows):
             raise Refused(409, f"{change.flow}: {change.topic} stays {'out' if change.chosen else 'in'}: {_ADVICE}")
-        return Change(f"topics of {change.flow}", rows, change.as_fields(), settings=True)
+        done = "added to the flow" if change.chosen else "taken out of the flow"
+        deed = Deed(change.flow, done, change.who, change.reason, change.topic)
+        return Change(f"topics of {change.flow}", rows, change.as_fields(), settings=True, deeds=[deed])
 
     async def _is_as_wished(self, change: TopicChange, rows: Mapping[str, Row | None]) -> bool:
         flows = (await self._loaded(rows)).flows
@@ -282,12 +325,29 @@ class Steering:
                 await self._state.write(self._doubtful, self._clock.now_ms())
                 self._doubtful = {}
 
+    async def _is_there(self, watch: FlowWatch, topic: str) -> bool | None:
+        """Whether the source has it; None where that is not to be seen."""
+        if self.warm is None:
+            return None
+        try:
+            error = (await self.warm.client(watch.settings.source).metadata([topic]))[topic].error
+        except (HeliographError, TimeoutError):
+            return None
+        return {0: True, _NO_SUCH_TOPIC: False}.get(error)
+
     def _watch(self, flow: str) -> FlowWatch:
         watch = next((one for one in self.watches if one.name == flow), None)
         if watch is None:
             names = ", ".join(one.name for one in self.watches) or "none yet"
             raise Refused(404, f"there is no flow {flow}; flows are {names}")
+        self._refuse_elsewhere(flow)
         return watch
+
+    def _refuse_elsewhere(self, *flows: str) -> None:
+        """What another run carries is changed there: here it would be written down, and that run would carry on."""
+        for watch in self.watches:
+            if watch.name in flows and watch.turns.refusal:
+                raise Refused(409, watch.turns.refusal)
 
     def _lanes(self, flow: str, topic: str, partition: int) -> list[Lane]:
         """All that is meant; refused where there is no such topic or partition."""
@@ -303,6 +363,11 @@ class Steering:
                 raise Refused(404, f"{topic} has partitions 0 to {len(lanes) - 1}, not {partition}")
             lanes = found
         return lanes
+
+
+def _as_read(rows: Mapping[str, Row]) -> dict[str, Row]:
+    """As the topic gives them back."""
+    return {key: {"version": VERSION, **row} for key, row in rows.items()}
 
 
 _ADVICE = "the file's topics.exclude, an internal name or a cycle decides that"

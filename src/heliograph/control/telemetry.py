@@ -14,8 +14,9 @@ from typing import Any
 
 from heliograph.control.board import Board, LaneView
 from heliograph.errors import HeliographError
-from heliograph.kafka.ledger import TELEMETRY_TOPIC, TopicWriter
+from heliograph.kafka.ledger import TELEMETRY_TOPIC
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 
 VERSION = 1
@@ -35,14 +36,14 @@ def row_of(view: LaneView) -> dict[str, Any]:
 
 
 def rows_of(flow: str, board: Board, waiting: Mapping[str, str], held: Held) -> list[str]:
-    """The state of one flow's lanes, a JSON object each; `waiting` are lanes that no task has yet, with the reason."""
+    """The state of one flow's lanes, a JSON object each; `waiting` are lanes that no task may have had yet, with the reason if
+    there is one. What is to be said of those is said: that they are refused, or that somebody stopped them."""
     known = [key for key in sorted(board.lanes) if key.startswith(f"{flow}/")]
     lanes = [_text(board.lanes[key], held(key)) for key in known]
-    lanes += [
-        _json({"lane": key, "state": "parked", "reason": reason, **held(key)})
-        for key, reason in waiting.items()
-        if key.startswith(f"{flow}/") and key not in board.lanes
-    ]
+    for key, reason in waiting.items():
+        if key.startswith(f"{flow}/") and key not in board.lanes:
+            said = {**({"state": "parked", "reason": reason} if reason else {}), **held(key)}
+            lanes += [_json({"lane": key, **said})] if said else []
     return lanes
 
 

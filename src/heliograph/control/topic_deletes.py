@@ -12,7 +12,7 @@ from heliograph.errors import BrokerRefused
 from heliograph.kafka.own_topics import delete_topic
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event, EventKind
-from heliograph.replication.generations import NoteKey
+from heliograph.replication.ledger_keys import NoteKey
 from heliograph.replication.topic_deletes import (
     NOTE_KIND,
     Answer,

@@ -90,7 +90,8 @@ class Views:
             "target": settings.flow.target,
             "bootstrap": {one.alias: ",".join(one.bootstrap) for one in (settings.source, settings.target)},
             "opened": watch.opened is not None,
-            "held": watch.tenure is not None and watch.tenure.is_mine,
+            "held": watch.turns.is_mine,
+            **watch.turns.view(),
             "trouble": watch.trouble,
             "trouble_since_ms": watch.trouble_since_ms,
             "topics": dict(watch.opened.plan.remote) if watch.opened is not None else {},
@@ -109,8 +110,25 @@ class Views:
         place = {"topic": topic, "partition": int(partition), "flow": flow, "remote_topic": self._remote[key]}
         view, held = self._board.lanes.get(key), self._held(key)
         (self._stopping.add if held.get("state") == "draining" else self._stopping.discard)(key)
-        if view is not None:
-            return {**row_of(view), **place, **held}
         opened = self._opened[flow]
+        if view is not None:
+            return {**row_of(view), **self._known(key, opened, view.row), **place, **held}
         why = opened.refused.get(key, "")
-        return {"lane": key, "state": "parked" if why else "waiting", "reason": why, **place, **held}
+        said = {"lane": key, "state": "parked" if why else "waiting", "reason": why}
+        return {**said, **self._known(key, opened, {}), **place, **held}
+
+    def _known(self, key: str, opened: OpenedFlow, reported: Mapping[str, Any]) -> dict[str, Any]:
+        """Where a lane is that no task has attached yet: by the ledger, and by where its source ends. Else it would not be behind."""
+        entry = opened.entries.get(key)
+        if entry is None or reported.get("position", -1) >= 0:
+            return {}
+        end, since_ms = self._board.ends.get(
+            key, (opened.plan.ends.get((entry.lane.topic, entry.lane.partition), -1), 0)
+        )
+        behind = end > entry.source_next
+        return {
+            "position": entry.source_next,
+            "source_end": max(end, entry.source_next),
+            "target_next": entry.target_next,
+            "waiting_since_ms": since_ms if behind else 0,
+        }

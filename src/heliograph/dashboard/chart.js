@@ -5,13 +5,14 @@ import { changed } from "./store.js";
 import { clock } from "./words.js";
 
 const LEFT = 62;
+const LETTER = 6.3; // the width of one in labels of 11 px, generously
 const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 20;
 let pointed = null; // a time that all charts read
 
-/** `lines`: [{values, tone, name, area}]; `say` turns a value into words. */
-export function chart({ title, times, lines, say, width, height = 150, step = 1000, note }) {
+/** `lines`: [{values, tone, name, area}]; `say` turns a value into words, `top` finds the top of the scale. */
+export function chart({ title, times, lines, say, width, height = 150, step = 1000, top = niceMost, note }) {
   const shown = times.length > 1;
   const last = times.length - 1;
   const index = pointed === null ? last : nearest(times, pointed);
@@ -22,18 +23,20 @@ export function chart({ title, times, lines, say, width, height = 150, step = 10
       h("span", { class: "chart-now" }, lines.map((line) => h("span", { class: `key ${line.tone}` },
         h("i", null), line.name && h("span", { class: "muted" }, line.name), h("b", null, shown ? say(line.values[index]) : "–"))),
       h("span", { class: "muted at" }, reading))),
-    shown ? plot({ title, times, lines, say, width, height, step, index }) : h("div", { class: "chart-empty", style: { height: `${height}px` } }, note ?? "The first minutes are being gathered."));
+    shown ? plot({ title, times, lines, say, width, height, step, top, index }) : h("div", { class: "chart-empty", style: { height: `${height}px` } }, note ?? "The first minutes are being gathered."));
 }
 
-function plot({ title, times, lines, say, width, height, step, index }) {
+function plot({ title, times, lines, say, width, height, step, top, index }) {
   const end = times.at(-1);
   const start = Math.min(end - 300_000, Math.max(times[0], end - 3_600_000));
-  const most = niceMost(Math.max(...lines.flatMap((line) => line.values.filter((value) => value !== null)), 0), step);
-  const x = (time) => LEFT + ((time - start) / (end - start)) * (width - LEFT - RIGHT);
+  const most = top(Math.max(...lines.flatMap((line) => line.values.filter((value) => value !== null)), 0), step);
+  const labels = [0, 0.5, 1].map((share) => (share ? say(most * share).replace(/\.0+(?= |$)/, "") : "0"));
+  const edge = Math.max(LEFT, Math.ceil(Math.max(...labels.map((label) => label.length)) * LETTER) + 12);
+  const x = (time) => edge + ((time - start) / (end - start)) * (width - edge - RIGHT);
   const y = (value) => height - BOTTOM - (value / most) * (height - TOP - BOTTOM);
   const point = (event) => {
     const left = event.currentTarget.getBoundingClientRect().left;
-    const at = start + ((event.clientX - left - LEFT) / (width - LEFT - RIGHT)) * (end - start);
+    const at = start + ((event.clientX - left - edge) / (width - edge - RIGHT)) * (end - start);
     pointed = at > end ? null : at;
     changed();
   };
@@ -43,9 +46,9 @@ function plot({ title, times, lines, say, width, height, step, index }) {
   };
   const summary = lines.map((line) => `${line.name || title}: now ${say(line.values.at(-1))}, at most ${say(Math.max(...line.values.map((value) => value ?? 0)))}`).join("; ");
   return h("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, last hour. ${summary}`, onpointermove: point, onpointerleave: leave },
-    [0, 0.5, 1].map((share) => h("g", { class: "grid" },
-      h("line", { x1: LEFT, x2: width - RIGHT, y1: y(most * share), y2: y(most * share) }),
-      h("text", { x: LEFT - 8, y: y(most * share) + 3.5, "text-anchor": "end" }, share ? say(most * share).replace(/\.0+(?= |$)/, "") : "0"))),
+    [0, 0.5, 1].map((share, place) => h("g", { class: "grid" },
+      h("line", { x1: edge, x2: width - RIGHT, y1: y(most * share), y2: y(most * share) }),
+      h("text", { x: edge - 8, y: y(most * share) + 3.5, "text-anchor": "end" }, labels[place]))),
     marks(start, end, width).map((time) => h("text", { class: "tick", x: x(time), y: height - 5, "text-anchor": "middle" }, clock(time).slice(0, 5))),
     lines.map((line) => {
       const [at, values, gap] = thinned(times, line.values, Math.floor(width / 3), line.by);
@@ -107,6 +110,16 @@ export function niceMost(most, least) {
   const power = 10 ** Math.floor(Math.log10(wanted));
   for (const times of [1, 2, 4, 5, 10]) if (times * power >= wanted) return times * power;
   return 10 * power;
+}
+
+const MINUTE = 60_000;
+const TIMES = [10_000, 20_000, 30_000, MINUTE, 2 * MINUTE, 4 * MINUTE, 10 * MINUTE, 20 * MINUTE, 30 * MINUTE, 60 * MINUTE, 120 * MINUTE, 240 * MINUTE, 720 * MINUTE, 1440 * MINUTE];
+
+/** The same for milliseconds: above some seconds people count in minutes and hours, and so do the top and its half. */
+export function niceTime(most, least) {
+  const wanted = Math.max(most * 1.08, least);
+  if (wanted <= 5_000) return niceMost(most, least);
+  return TIMES.find((time) => time >= wanted) ?? Math.ceil(wanted / (2880 * MINUTE)) * 2880 * MINUTE;
 }
 
 function marks(start, end, width) {

@@ -98,14 +98,14 @@ function detail(flow, row) {
   const counts = (found) => Object.entries(found ?? {}).filter(([, n]) => n).map(([why, n]) => `${count(n)} ${why}`).join(", ") || "none";
   return h("aside", { class: "detail", "aria-label": `Lane ${row.topic}-${row.partition}`, key: "detail" },
     h("header", null, h("h2", null, `${row.topic}-${row.partition}`), h("button", { type: "button", class: "icon", "aria-label": "Close", title: "Close  Esc", onclick: () => requery({ lane: "" }) }, "×")),
-    h("p", null, badge(row.state), row.since_ms ? h("span", { class: "muted" }, ` for ${since(row.since_ms, Date.now())}`) : null),
+    h("p", null, badge(row.state), row.since_ms && row.state !== "following" ? h("span", { class: "muted" }, ` for ${since(row.since_ms, Date.now())}`) : null),
     row.reason && h("p", { class: `notice ${row.state === "parked" ? "bad" : ""}` }, row.reason),
     h("dl", { class: "facts" },
       fact("Remote topic", topicName(row.remote_topic)), fact("Position", count(row.position)), fact("Source end", count(row.source_end)), fact("Target end", count(row.remote_end)),
       fact("Lag", `${count(row.lag)}${row.lag ? `, ${lasting(row.lag_ms)}` : ""}`), fact("Delta", signed(row.delta)),
       fact("Rate", `${count(row.records_per_s)}/s, ${sizePerSecond(row.bytes_per_s)}`), fact("Copied", `${count(row.records)} records, ${size(row.bytes)}`),
       fact("Batches as they are", count(row.raw_batches)), fact("Rebuilt", `${count(row.rebuilt_batches)}${row.rebuilt_batches ? ` (${counts(row.rebuilt)})` : ""}`),
-      fact("Dropped", counts(row.dropped)), fact("Guard", row.guard), fact("Generation", count(row.generation)), row.since_ms ? fact("In this state since", moment(row.since_ms)) : null),
+      fact("Dropped", counts(row.dropped)), fact("Guard", row.guard), fact("Generation", count(row.generation)), row.since_ms && row.state !== "following" ? fact("In this state since", moment(row.since_ms)) : null),
     h("div", { class: "buttons" }, held || row.state === "paused"
       ? button("Resume partition", () => actions.resume(flow.flow, row.topic, row.partition), { tone: "main" })
       : button("Pause partition", () => actions.pause(flow.flow, row.topic, row.partition))));
@@ -116,6 +116,7 @@ export function worstLanes(flow) {
   const lanes = state.lanes;
   if (!lanes?.known) return waiting();
   if (!lanes.total) return rows(lanes, {}, {}, flow);
+  if (!flow.lag_records && !flow.lanes_by_state?.parked) return empty("No lane is behind", "All that the source has is on the target.");
   const columns = COLUMNS.map((column) => ({ ...column, sort: undefined }));
   const open = (row) => { location.hash = `${flowHash(flow.flow, "lanes")}?lane=${encodeURIComponent(`${row.topic}/${row.partition}`)}`; };
   return table({ columns, rows: shown(flow.flow, undefined, lanesQuery({ parts: ["flows", flow.flow], query: {} })), steadyAs: tableOf(flow.flow), keyOf: (row) => row.lane, open, label: "Lanes that are furthest behind", stale: lanes.stale });

@@ -4,7 +4,7 @@ import { h } from "./tree.js";
 import { layout, pathOf, placeLabels, portOf } from "./map_layout.js";
 import { flowHash } from "./route.js";
 import { brief, count, lasting, many, sizePerSecond } from "./words.js";
-import { toneOf, isQuiet } from "./tones.js";
+import { isQuiet, stateOfFlow, toneOfFlow } from "./tones.js";
 
 const WIDE = { w: 172, h: 62, gapX: 230, gapY: 52 };
 const NARROW = { w: 122, h: 66, gapX: 170, gapY: 44 };
@@ -56,7 +56,7 @@ function bounds(place, drawn) {
 }
 
 function line(flow, path) {
-  const tone = toneOf(flow.state);
+  const tone = toneOfFlow(flow);
   const rate = flow.bytes_per_s ?? 0;
   const moving = rate > 0 && !isQuiet(flow.state);
   const thick = moving ? Math.min(5, 1.4 + Math.log10(1 + rate / 1000) * 0.75) : 1.4;
@@ -79,9 +79,9 @@ function labelOf(flow, path, along, wide) {
 }
 
 function tag(flow, { x, y, texts, width, height }) {
-  const said = `Flow ${flow.source} to ${flow.target}: ${flow.state}, ${sizePerSecond(flow.bytes_per_s)}, ${count(flow.records_per_s)} records per second, `
-    + `lag ${count(flow.lag_records)} records, ${lasting(flow.lag_ms)}`;
-  return h("a", { key: `label ${flow.flow}`, href: flowHash(flow.flow), class: `tag ${flow.lanes_by_state?.parked ? "bad" : toneOf(flow.state)}`, "aria-label": said },
+  const said = `Flow ${flow.source} to ${flow.target}: ${stateOfFlow(flow)}, ${sizePerSecond(flow.bytes_per_s)}, ${count(flow.records_per_s)} records per second, `
+    + (flow.lag_records === null ? "lag not known" : `lag ${count(flow.lag_records)} records, ${lasting(flow.lag_ms)}`);
+  return h("a", { key: `label ${flow.flow}`, href: flowHash(flow.flow), class: `tag ${flow.lanes_by_state?.parked ? "bad" : toneOfFlow(flow)}`, "aria-label": said },
     h("title", null, said),
     h("rect", { x: (x - width / 2).toFixed(1), y: (y - height / 2).toFixed(1), width: width.toFixed(1), height, rx: 6 }),
     texts.map((text, index) => h("text", {

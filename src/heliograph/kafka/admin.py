@@ -31,11 +31,14 @@ from heliograph.kafka.admin_requests import (
     described_configs,
     described_topics,
     log_sizes,
+    permission_needed,
     unfenced_brokers,
     wish,
 )
 from heliograph.kafka.config_changes import ConfigChange, altered
 from heliograph.kafka.ledger import EVENTS_TOPIC, FLOWS_TOPIC, LEDGER_TOPIC, TELEMETRY_TOPIC
+from heliograph.kafka.topic_writer import BATCH_BYTES
+from heliograph.kafka.unreachable import is_refused, unreachable
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import PLAINTEXT
 from heliograph.model.topics import ConfigValue, Topic
@@ -48,32 +51,27 @@ Answer = TypeVar("Answer")
 
 _RETRY_PAUSE_S = 0.1
 _UNKNOWN_TOPIC_PATIENCE_S = 2.0
+_PATIENCE_MS = 10_000
 """A new topic is not known to all brokers at once; a topic that is still unknown after this does not exist."""
 _CONFIG_RESOURCES_PER_REQUEST = 500
 _TOPICS_PER_REQUEST = 100
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _LEADER_NOT_AVAILABLE = 5
 _TOPIC_EXISTS, _INVALID_PARTITIONS, _INVALID_REPLICATION_FACTOR = 36, 37, 38
-_NEEDED = (
-    ("list topics", "DESCRIBE on the topic"),
-    ("list offsets", "DESCRIBE on the topic"),
-    ("describe topic configs", "DESCRIBE_CONFIGS on the topic"),
-    ("describe broker config", "DESCRIBE_CONFIGS on the cluster"),
-    ("create topic", "CREATE on the topic"),
-    ("add partitions", "ALTER on the topic"),
-)
-"""What is done, by the beginning of its sentence, to the permission that it needs."""
 _ISOLATION = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
 
 
 class ClusterAdmin:
     """Asks and changes one cluster. Connects with the first call, and anew after every loss of the connection."""
 
-    def __init__(self, cluster: Cluster, request_timeout_ms: int = 10_000) -> None:
+    def __init__(self, cluster: Cluster, request_timeout_ms: int | None = None) -> None:
         self._cluster = cluster
-        self._timeout_ms = request_timeout_ms
+        self._request_ms = cluster.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
+        self._timeout_ms = min(self._request_ms, _PATIENCE_MS) if request_timeout_ms is None else request_timeout_ms
+        """For how long what may go away by itself is tried again: a single answer may take longer."""
         self._settings = client_settings(cluster)
         self._client: KafkaAdminClient | None = None
+        self._was_reached = False
 
     def __enter__(self) -> Self:
         return self
@@ -95,18 +93,25 @@ class ClusterAdmin:
         return len(self._broker_ids())
 
     def topics(
-        self, names: Iterable[str] | None = None, with_configs: bool = False, hidden: set[str] | None = None
+        self,
+        names: Iterable[str] | None = None,
+        with_configs: bool = False,
+        hidden: set[str] | None = None,
+        unread: dict[str, str] | None = None,
     ) -> dict[str, Topic]:
-        """All topics, or those of `names` that exist; with `hidden` those that may not be seen go there."""
+        """All topics, or those of `names` that exist; with `hidden` those that may not be seen go there.
+
+        With `unread` those whose configs may not be read are named there, with a sentence, and have none.
+        """
         wanted = None if names is None else sorted(set(names))
         if wanted == []:
             return {}
         rows = self._call("list topics", lambda client: described_topics(client, wanted, hidden))
-        configs = self.topic_configs(row["name"] for row in rows) if with_configs else {}
+        configs = self.topic_configs((row["name"] for row in rows), unread) if with_configs else {}
         return {
             row["name"]: Topic(row["name"], str(row["topic_id"]), len(row["partitions"]), configs.get(row["name"], {}))
             for row in sorted(rows, key=lambda row: str(row["name"]))
-            if not with_configs or row["name"] in configs
+            if not with_configs or row["name"] in configs or row["name"] in (unread or ())
         }
 
     def topic_configs(
@@ -133,7 +138,20 @@ class ClusterAdmin:
 
     def broker_config(self, name: str) -> str | None:
         """A broker's setting, asked of the broker with the lowest id; None if it is not set or not known there."""
-        broker = min(self._broker_ids())
+        return self._config_of(min(self._broker_ids()), name)
+
+    def least_broker_config(self, name: str) -> int | None:
+        """The smallest number that any broker has; None if no broker knows it. One that does not answer is left out."""
+        found: list[str | None] = []
+        for last, broker in enumerate(brokers := self._broker_ids(), 1):
+            try:
+                found.append(self._config_of(broker, name))
+            except ClusterUnreachable:
+                if last == len(brokers) and not found:
+                    raise
+        return min((int(value) for value in found if value), default=None)
+
+    def _config_of(self, broker: int, name: str) -> str | None:
         resources = [(_BROKER_RESOURCE, str(broker), [name])]
         found = self._call(
             f"describe broker config '{name}'", lambda client: described_configs(client, resources, broker)
@@ -251,8 +269,8 @@ class ClusterAdmin:
         if not self.topics([FLOWS_TOPIC]):
             replicas = replication_factor or min(3, self.brokers())
             configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
-            reason = "it keeps what REST changed"
-            self.create(CreateTopic(FLOWS_TOPIC, 1, replicas, configs, reason), INTERNAL_REPLICATION_OPTION)
+            action = CreateTopic(FLOWS_TOPIC, 1, replicas, configs, "it keeps what REST changed")
+            self.create(action, INTERNAL_REPLICATION_OPTION)
 
     def _broker_ids(self) -> list[int]:
         return self._call("find a broker that is not fenced", unfenced_brokers)
@@ -292,19 +310,23 @@ class ClusterAdmin:
         """The client, made with the first address that serves; each address has its share of the time that is left."""
         if self._client is not None:
             return self._client
-        fault: Exception = OSError("no address")
+        faults: dict[str, Exception] = {}
         for tried, address in enumerate(self._cluster.bootstrap):
             left_ms = self._timeout_ms - int((time.monotonic() - began) * 1000)
             share_ms = max(100, left_ms // (len(self._cluster.bootstrap) - tried))
             try:
                 security = self._cluster.security
-                self._client = connect(address, self._settings, security, self._timeout_ms, share_ms)
+                self._client = connect(address, self._settings, security, self._request_ms, share_ms)
+                self._was_reached = True
                 return self._client
             except AccessRefused as error:
-                fault = AccessRefused(f"cluster {self._cluster.alias}: {error}")
+                faults[address] = AccessRefused(f"cluster {self._cluster.alias}: {error}")
             except (foreign.KafkaError, OSError) as error:
-                fault = error
-        raise fault
+                faults[address] = error
+        if not self._was_reached and faults and all(map(is_refused, faults.values())):
+            # A broker that restarts is waited for; where nobody ever listened nobody is.
+            raise unreachable(self._cluster.alias, faults)
+        raise next(reversed(faults.values()), OSError("no address"))
 
     def _patience_s(self, error: Exception) -> float:
         """For how long this error may go away by itself."""
@@ -326,12 +348,12 @@ class ClusterAdmin:
         addresses = ", ".join(self._cluster.bootstrap)
         why = f": {error}" if isinstance(error, OSError) and self._cluster.security != PLAINTEXT else ""
         return ClusterUnreachable(
-            f"cluster '{alias}' at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing}){why}"
+            f"cluster {alias} at {addresses} did not answer within {self._timeout_ms / 1000:g} s ({doing}){why}"
         )
 
     def _refused(self, doing: str, error: Any) -> BrokerRefused:
         said = f"{error.message}, {', '.join(map(str, error.args))}"
-        what = f"cluster '{self._cluster.alias}', {doing}: {said}{_permission(doing, _code(error))}"
+        what = f"cluster '{self._cluster.alias}', {doing}: {said}{permission_needed(doing, _code(error))}"
         return BrokerRefused(_code(error), what)
 
 
@@ -340,6 +362,8 @@ def internal_topics(replication_factor: int) -> tuple[CreateTopic, ...]:
     reason = "Heliograph keeps its own state on the target"
     ledger = {
         "cleanup.policy": "compact",
+        "max.message.bytes": str(2 * BATCH_BYTES),
+        "message.timestamp.type": "LogAppendTime",  # its answers tell the brokers' time
         "min.cleanable.dirty.ratio": "0.1",
         "min.insync.replicas": "2" if replication_factor >= 3 else "1",
         "segment.bytes": "1048576",
@@ -362,12 +386,6 @@ def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
 def _is_answer(error: Exception) -> bool:
     """A broker said so. A time-out is none, whoever noticed it: the library has one class for both sides."""
     return isinstance(error, foreign.BrokerResponseError) and not isinstance(error, foreign.RequestTimedOutError)
-
-
-def _permission(doing: str, code: int) -> str:
-    """The permission that a refusal asks for, as the end of a sentence."""
-    needed = next((need for begin, need in _NEEDED if doing.startswith(begin)), "")
-    return f" (this needs {needed})" if needed and code in UNAUTHORIZED else ""
 
 
 def _code(error: Any) -> int:

@@ -20,6 +20,7 @@ from kafka.net.inet import KafkaNetSocket
 from heliograph.errors import AccessRefused, ConnectionLost, SetupError
 from heliograph.kafka.connections import Connection
 from heliograph.kafka.login import library_settings
+from heliograph.kafka.unreachable import is_refused
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import PLAINTEXT, Security
 
@@ -88,7 +89,7 @@ def _knock(address: str, timeout_s: float, security: Security) -> None:
     except AccessRefused:
         raise
     except ConnectionLost as error:
-        raise OSError(str(error)) from error
+        raise (ConnectionRefusedError if is_refused(error) else OSError)(str(error)) from error
 
 
 def connect(

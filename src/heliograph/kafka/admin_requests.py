@@ -21,6 +21,15 @@ Partition = tuple[str, int]
 
 UNKNOWN_TOPIC, _INVALID_TOPIC = 3, 17
 UNAUTHORIZED = {29, 31}
+_NEEDED = (
+    ("list topics", "DESCRIBE on the topic"),
+    ("list offsets", "DESCRIBE on the topic"),
+    ("describe topic configs", "DESCRIBE_CONFIGS on the topic"),
+    ("describe broker config", "DESCRIBE_CONFIGS on the cluster"),
+    ("create topic", "CREATE on the topic"),
+    ("add partitions", "ALTER on the topic"),
+)
+"""What is done, by the beginning of its sentence, to the permission that it needs."""
 
 
 def described_cluster(client: KafkaAdminClient) -> dict[str, Any]:
@@ -126,3 +135,9 @@ def wish(actions: Sequence[CreateTopic]) -> dict[str, dict[str, Any]]:
         }
         for action in actions
     }
+
+
+def permission_needed(doing: str, code: int) -> str:
+    """The permission that a refusal asks for, as the end of a sentence."""
+    needed = next((need for begin, need in _NEEDED if doing.startswith(begin)), "")
+    return f" (this needs {needed})" if needed and code in UNAUTHORIZED else ""

@@ -14,10 +14,10 @@ from heliograph.errors import BrokerRefused, ConnectionLost, LaneParked
 from heliograph.kafka.attach import Attacher, NewerGeneration
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID
-from heliograph.kafka.ledger import PRODUCE_API
 from heliograph.kafka.own_topics import cut_off
 from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.sides import Side
+from heliograph.kafka.topic_writer import PRODUCE_API
 from heliograph.model.lanes import SEQUENCE_MASK, Lane, LedgerEntry, next_sequence
 from heliograph.replication.alignment import Aligned, CutOff, Disturbed, Fill, next_step, shows_filler
 from heliograph.replication.attach import Remembered

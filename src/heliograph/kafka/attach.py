@@ -1,33 +1,43 @@
 """Attach (P2): ask the target what it has, the ledger what is known, the source what lies between; prove it; begin.
 
-The decisions are in replication/attach.py. This file only asks, and turns what cannot go on into LaneParked.
+The decisions are in replication/attach.py. This file only asks, and turns what cannot go on into LaneParked. Whoever awaits an
+attach may cancel it at any time: it writes nothing but what it has read so far (target_scan.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from heliograph.errors import LaneParked
+from heliograph.kafka.attach_findings import (
+    Disproved,
+    LostOnTarget,
+    NewerGeneration,
+    NotCountable,
+    Overtaken,
+    PositionLost,
+    SourceCutBack,
+)
 from heliograph.kafka.client import ClusterClient, Leader, ProducerState
 from heliograph.kafka.coalesce import Coalescer
+from heliograph.kafka.common_end import common_end
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import Start
 from heliograph.kafka.ledger import Ledger
-from heliograph.kafka.ranges import Judge, Log, Seen, fetch_once, read_range
+from heliograph.kafka.ranges import Diverged, Judge, Log, Seen
 from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.sides import Side, Sides
-from heliograph.kafka.walked import Position, comparable, countable, is_ours, moved, offset_of, place_of
+from heliograph.kafka.source_walk import RUN, SourceWalk, Wanted, cleaned
+from heliograph.kafka.target_scan import Found, TargetScan, among_others
+from heliograph.kafka.walked import Position, alike, moved, our_batch
 from heliograph.model.lanes import Lane, LedgerEntry
-from heliograph.replication.alignment import differs_at
 from heliograph.replication.attach import (
     Ahead,
     AskLedger,
     Behind,
     Lost,
     NextSequence,
-    OurBatch,
     Park,
     ReadTail,
     Remembered,
@@ -37,46 +47,31 @@ from heliograph.replication.attach import (
     expected_offset,
     is_guarded,
     is_overtaken,
+    lost_before,
+    lost_records,
     next_by_headers,
     next_in_sequence,
+    tail_begins,
 )
 from heliograph.wire.rebuild import record_at
-from heliograph.wire.record_batch import BatchHeader, walk
+from heliograph.wire.record_batch import BatchHeader
 
-
-class NotCountable(LaneParked):
-    """The target has more of ours than the entry says, and this source may not be counted (P8.1)."""
-
-
-class PositionLost(LaneParked):
-    """The source lost what lies around our position (retention): it goes on where the source begins, and says so (P9)."""
-
-    def __init__(self, reason: str, begins: int) -> None:
-        super().__init__(reason)
-        self.begins = begins
-
-
-class LostOnTarget(LaneParked):
-    """The target has less than it acknowledged, and where to go on cannot be counted (P9)."""
-
-    def __init__(self, lost: Lost) -> None:
-        super().__init__(lost.reason)
-        self.lost = lost
-
-
-class NewerGeneration(LaneParked):
-    """The target knows a later epoch than our entry: the ledger must be read again."""
-
-
-class Overtaken(LaneParked):
-    """Another attempt wrote while this one looked: look again."""
+__all__ = ["Attacher", "LostOnTarget", "NewerGeneration", "NotCountable", "Overtaken", "PositionLost", "SourceCutBack"]
 
 
 class Attacher:
     """Attaches lanes of one source and target cluster; many at a time share their questions."""
 
-    def __init__(self, source: ClusterClient, target: ClusterClient, expiration_ms: int, home_ledger: str = "") -> None:
-        """`home_ledger` is the topic id of the source's ledger, which tells what came home; empty: whichever is there."""
+    def __init__(
+        self,
+        source: ClusterClient,
+        target: ClusterClient,
+        expiration_ms: int,
+        home_ledger: str = "",
+        ledger: Ledger | None = None,
+    ) -> None:
+        """`home_ledger` is the topic id of the source's ledger, which tells what came home; empty: whichever is there.
+        `ledger` is the target's, where it is noted how far a remote partition was read; None: nowhere."""
         self._source = source
         self._home_ledger = home_ledger
         self._homes: dict[str, Judge] = {}
@@ -84,43 +79,46 @@ class Attacher:
         self._expiration_ms = expiration_ms
         self._sources, self._targets = Sides(source, on_source=True), Sides(target, on_source=False)
         self._producers: dict[int, Coalescer[tuple[str, int], object]] = {}
+        self._scan, self._walk = TargetScan(target, ledger), SourceWalk(source)
 
     async def attach(self, lane: Lane, entry: LedgerEntry, read_committed: bool, now_ms: int) -> Start:
         """Where the lane goes on, proven; raises LaneParked, NewerGeneration, BrokerRefused or ConnectionLost."""
         (target, leader), (source, source_leader) = await self._sides(lane)
         remembered = await self.remembered(target.log, entry)
         tail = TargetTail(target.log_start, target.end, remembered)
-        found = await self._next(target, tail, entry)
-        position = Position(
-            entry.source_next,
-            entry.source_epoch,
-            None,
-            read_committed,
-            entry.target_next,
-            home=self._home(entry.rule.without),
-        )
+        # On a compacted source nothing is noted: a zombie's entry could be believed, and repeat records (P8).
+        look = _Look(lane, source, target, tail, 0 if lane.compacted else now_ms)
+        found, there = await self._next(look, entry)
         apart = distance(entry, found.sequence)
         if (lost := contradiction(entry, tail, apart)) is not None:
             raise LostOnTarget(lost)
-        match apart:
-            case Ahead(records) | Behind(records) if records and lane.compacted:
-                raise NotCountable(f"{records} records lie between the ledger and the target of a compacted source")
-            case Ahead(records) if records and source.log_start > entry.source_next:
-                position = await self._search(lane, source, target, entry, position)
-            case Ahead(records):
-                position = await self._walk(source, position, records) if records else position
-            case Behind(records):
-                position = await self._walk_back(source, entry, tail, records, position)
-                entry = moved(entry, position, found.sequence, entry.target_next - records)
-                records = 0
-        if not found.had_state and not records and entry.sequence_next:
-            position = await self._before(source, position)
-        if position.last is not None:
-            await self._prove(lane, target, entry, position, found.sequence)
+        if isinstance(apart, Behind) and lane.compacted:
+            raise LostOnTarget(lost_records(apart.records))
+        if apart.records and lane.compacted:
+            raise NotCountable(f"{apart.records} records lie between the ledger and the target of a compacted source")
+        if apart.records and there is None:
+            there = await self._scan.last(target, tail_begins(entry, tail), entry, look.note_ms)
+        rule = Position(
+            entry.source_next,
+            entry.source_epoch,
+            committed=read_committed,
+            target=entry.target_next,
+            home=self._home(entry.rule.without),
+        )
+        try:
+            position = await self._place(look, entry, found, rule, there)
+        except Disproved:
+            await self._blame_the_source(look, entry, rule, apart, there)
+            raise
+        ahead = apart.records if isinstance(apart, Ahead) else 0
+        if isinstance(apart, Behind):
+            entry = moved(entry, position, found.sequence, entry.target_next - apart.records)
+        expected = expected_offset(entry, tail, ahead)
         timestamp = remembered.last_timestamp if remembered is not None else -1
-        expected = expected_offset(entry, tail, records)
         return Start(
-            entry=_unsure(entry) if expected is None else moved(entry, position, found.sequence, expected),
+            entry=among_others(entry, position, found.sequence, there)
+            if expected is None
+            else moved(entry, position, found.sequence, expected),
             source_next=position.offset,
             source_epoch=position.epoch,
             sequence=found.sequence,
@@ -128,19 +126,38 @@ class Attacher:
             source_node=source_leader.node,
             source_leader_epoch=source_leader.epoch,
             target_node=leader.node,
-            guarded=remembered is not None
-            and is_guarded(timestamp, now_ms, self._expiration_ms, lane.target_append_time),
+            guarded=is_guarded(timestamp, now_ms, self._expiration_ms),
+            last_timestamp=timestamp,
             went_back=apart.records if isinstance(apart, Behind) else 0,
+        )
+
+    async def take_over(self, lane: Lane, entry: LedgerEntry, now_ms: int) -> Start:
+        """Where a lane of a compacted source starts in a generation that is yet to be opened (P8): nothing is counted.
+
+        What the last attempt wrote after `entry` is copied again; what the target lost of it is found out.
+        """
+        (target, leader), (_, source_leader) = await self._sides(lane)
+        remembered = await self.remembered(target.log, entry)
+        tail = TargetTail(target.log_start, target.end, remembered)
+        if (lost := lost_before(entry, tail)) is not None:
+            raise LostOnTarget(lost)
+        timestamp = remembered.last_timestamp if remembered is not None else -1
+        return Start(
+            entry=entry,
+            source_next=entry.source_next,
+            source_epoch=entry.source_epoch,
+            sequence=0,
+            target_next=expected_offset(entry, tail, 0),
+            source_node=source_leader.node,
+            source_leader_epoch=source_leader.epoch,
+            target_node=leader.node,
+            guarded=is_guarded(timestamp, now_ms, self._expiration_ms),
+            last_timestamp=timestamp,
         )
 
     async def foreign(self, lane: Lane, entry: LedgerEntry) -> BatchHeader | None:
         """The first batch after the entry's position that this flow did not write, in any of its generations."""
-        target = await self.side(lane)
-        begin = max(target.log_start, entry.target_next)
-        async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
-            if seen.header.producer_id != entry.identity.producer_id:
-                return seen.header
-        return None
+        return await self._scan.first_of_others(await self.side(lane), entry)
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -174,18 +191,17 @@ class Attacher:
             return None
         return Remembered(state.epoch, state.last_sequence, state.last_timestamp)
 
-    async def _next(self, target: Side, tail: TargetTail, entry: LedgerEntry) -> NextSequence:
-        found = next_in_sequence(entry, tail)
+    async def _next(self, look: _Look, entry: LedgerEntry) -> tuple[NextSequence, Found | None]:
+        """The next number, and where the log was read for it what was found there."""
+        found = next_in_sequence(entry, look.tail)
+        there: Found | None = None
         if isinstance(found, ReadTail):
-            ours = [
-                OurBatch(seen.header.base_offset, seen.header.base_sequence, seen.header.last_offset_delta)
-                async for seen in read_range(self._target, target.log, found.offset, target.end, committed=False)
-                if is_ours(seen, entry)
-            ]
-            found = next_by_headers(entry, tail, ours)
+            there = await self._scan.last(look.target, found.offset, entry, look.note_ms)
+            ours = [] if there.last is None else [our_batch(there.last)]
+            found = next_by_headers(entry, look.tail, ours, there.known_to)
         match found:
             case NextSequence():
-                return found
+                return found, there
             case Lost():
                 raise LostOnTarget(found)
             case Park(reason):
@@ -194,118 +210,113 @@ class Attacher:
                 raise NewerGeneration(f"the target knows epoch {epoch}, this attempt has an older one")
         raise AssertionError(found)
 
+    async def last_of_ours(self, target: Side, entry: LedgerEntry) -> Seen | None:
+        """The last batch of the entry's generation, from its position on."""
+        begin = max(target.log_start, entry.target_next)
+        return (await self._scan.last(target, begin, entry)).last
+
     def _home(self, flow: str) -> Judge | None:
         if flow and flow not in self._homes:
             self._homes[flow] = Home(Ledger(self._source), flow, self._home_ledger)
         return self._homes.get(flow)
 
-    def _read(self, source: Side, first: int, after: int, rule: Position) -> AsyncIterator[Seen]:
-        return read_range(self._source, source.log, first, after, committed=rule.committed, home=rule.home)
-
     # -- walking the source -----------------------------------------------------------------------------------------
 
-    async def _walk(self, source: Side, begin: Position, records: int) -> Position:
-        """P2.5: `records` records from `begin`, by the lane's rule; what the target has beyond the ledger's entry."""
-        if source.log_start > begin.offset:
-            raise PositionLost(
-                f"the source begins at {source.log_start}, after the position {begin.offset} to count from",
-                source.log_start,
-            )
-        left = records
-        offset, epoch, last, gap_at = begin.offset, begin.epoch, None, -1
-        async for seen in self._read(source, offset, source.end, begin):
-            if seen.dropped is not None:
-                offset = seen.header.next_offset
-                continue
-            skipped, count = countable(seen, offset)
-            epoch, last = seen.header.leader_epoch, seen
-            gap_at = differs_at(gap_at, (seen.header.base_offset + skipped, begin.target + records - left), -1)
-            if count > left:
-                offset = offset_of(seen, skipped + left)
-                left = 0
-            else:
-                offset = seen.header.next_offset
-                left -= count
-            if left == 0:
-                return replace(
-                    begin, offset=offset, epoch=epoch, last=last, target=begin.target + records, gap_at=gap_at
-                )
-        raise LaneParked(f"the target has {left} records more than the source below {source.end}")
+    async def _place(
+        self, look: _Look, entry: LedgerEntry, found: NextSequence, rule: Position, there: Found | None
+    ) -> Position:
+        """Where on the source the next number is, proven."""
+        position, last = rule, there.last if there is not None else None
+        match distance(entry, found.sequence):
+            case Behind(records):
+                position = await self._walk_back(look, entry, records, rule)
+                entry = moved(entry, position, found.sequence, entry.target_next - records)
+            case Ahead(records) if records:
+                position = await self._forward(look, records, rule, last)
+        if position.last is None and not found.had_state and entry.sequence_next:
+            position = await self._walk.before(look.source, position)
+        if position.last is not None:
+            await self._prove(look, entry, position, found.sequence, last)
+        return position
 
-    async def _search(self, lane: Lane, source: Side, target: Side, entry: LedgerEntry, begin: Position) -> Position:
-        """P2.5 where the source no longer has what would be counted: look for the target's last record of ours in it."""
-        ours = await self.last_of_ours(target, entry)
-        if ours is not None:
-            last = ours.header.base_offset + ours.header.last_offset_delta
-            wanted = comparable(lane, record_at(ours.data, last))
-            async for seen in self._read(source, source.log_start, source.end, begin):
-                if seen.dropped is None and (place := place_of(lane, seen, wanted)) is not None:
-                    # What lies between is gone from the source: since where offsets differ cannot be told better.
-                    apart = begin.offset if place + 1 != target.end else -1
-                    epoch = seen.header.leader_epoch
-                    return replace(begin, offset=place + 1, epoch=epoch, last=seen, target=target.end, gap_at=apart)
-        raise PositionLost(
-            f"the source begins at {source.log_start}, after the ledger's position {entry.source_next}",
-            source.log_start,
-        )
+    async def _blame_the_source(
+        self, look: _Look, entry: LedgerEntry, rule: Position, apart: Ahead | Behind, there: Found | None
+    ) -> None:
+        """P10.2: a source that was cut back, and has grown again or not, disproves every position: SourceCutBack tells where it
+        and the copy part. Returns where that is not what happened."""
+        position = entry.source_next + (apart.records if isinstance(apart, Ahead) else 0)
+        last = there.last if there is not None else None
+        ends = max(entry.target_next, -1 if last is None else last.header.next_offset)
+        try:
+            await self._walk.check(look.source, entry.source_next, entry.source_epoch)
+        except Diverged as cut:
+            clients, nodes = (self._source, self._target), (look.source.log.node, look.target.log.node)
+            shown = cut.epoch == entry.source_epoch or await common_end(look.lane, entry, clients, nodes, cut.ends_at)
+            agrees_to = cut.ends_at if shown else look.source.log_start
+            raise SourceCutBack(position, cut.ends_at, agrees_to, cut.epoch if shown else -1, ends) from cut
+        parting = await self._walk.parts_at(look.source, rule, self._scan.copies(look.target, entry))
+        if parting is not None:
+            raise SourceCutBack(position, parting.offset, parting.offset, parting.epoch, ends)
 
-    async def _walk_back(self, source: Side, entry: LedgerEntry, tail: TargetTail, lost: int, at: Position) -> Position:
+    async def _forward(self, look: _Look, records: int, begin: Position, last: Seen | None) -> Position:
+        """P2.5: over what the target has beyond the ledger's entry."""
+        if look.source.log_start <= begin.offset:
+            return await self._count(look, begin, records)
+        run = [] if last is None else await self._scan.run_before(look.target, last, RUN)
+        place = await self._walk.by_content(look.source, begin, Wanted(run, records))
+        # What lies between is gone from the source: since where offsets differ cannot be told better.
+        apart = begin.offset if place.offset != look.target.end else -1
+        return replace(place, target=look.target.end, gap_at=apart)
+
+    async def _walk_back(self, look: _Look, entry: LedgerEntry, lost: int, at: Position) -> Position:
         """P2.4: the target went back. Count again from the last anchor that it still has."""
         position = entry.target_next - lost
         anchors = [(entry.source_start, entry.target_start), *entry.anchors]
         known = [anchor for anchor in anchors if anchor[1] <= position]
-        if not known or tail.end < position:
+        if not known or look.tail.end < position:
             raise LostOnTarget(Lost(f"it lost {lost} records that it had acknowledged, before the first known anchor"))
         source_offset, target_offset = known[-1]
         begin = replace(at, offset=source_offset, epoch=-1, last=None, target=target_offset)
         if position == target_offset:
             return begin
-        return await self._walk(source, begin, position - target_offset)
+        return await self._count(look, begin, position - target_offset)
 
-    async def _before(self, source: Side, position: Position) -> Position:
-        """The position with the batch before it, where that is a batch of records: what the proof compares."""
-        if position.offset <= source.log_start:
-            return position
-        before = position.offset - 1
-        async for seen in self._read(source, before, position.offset, position):
-            if seen.dropped is None and seen.header.is_dense:
-                return replace(position, last=seen)
-        return position
+    async def _count(self, look: _Look, begin: Position, records: int) -> Position:
+        lane = look.lane
 
-    async def _prove(self, lane: Lane, target: Side, entry: LedgerEntry, position: Position, sequence: int) -> None:
+        async def look_again() -> Side:
+            return (await self._sources.get((lane.id.topic, lane.id.partition), lane.source_topic_id))[0]
+
+        return await self._walk.by_count(look.source, begin, records, look_again)
+
+    async def _prove(
+        self, look: _Look, entry: LedgerEntry, position: Position, sequence: int, ours: Seen | None
+    ) -> None:
         """P2.6: the last record of ours on the target is the record before our position."""
-        ours = await self.last_of_ours(target, entry)
+        if ours is None and entry.target_next > look.target.log_start:
+            ours = await self._scan.batch_before(look.target.log, entry)
         assert position.last is not None  # noqa: S101  the caller walked
-        if ours is None:
+        if ours is None or not ours.header.count:
             return  # deleted from the target since: nothing to compare with
-        header = ours.header
-        if is_overtaken(sequence, OurBatch(header.base_offset, header.base_sequence, header.last_offset_delta)):
+        if is_overtaken(sequence, our_batch(ours)):
             raise Overtaken("another attempt carries this lane and is ahead")
-        wanted = record_at(position.last.data, position.before())
-        there = record_at(ours.data, header.base_offset + header.last_offset_delta)
-        if comparable(lane, wanted) != comparable(lane, there):
-            raise LaneParked(
-                f"attach disproved: the target's last record of this lane (offset "
-                f"{header.base_offset + header.last_offset_delta}) is not the source's record {position.before()}"
+        if our_batch(ours).next_sequence != sequence:
+            raise Overtaken("the target's leader has records of this lane that are not replicated yet")
+        at, before = ours.header.next_offset - 1, position.before()
+        if not alike(record_at(position.last.data, before), record_at(ours.data, at), ours.header.is_append_time):
+            raise Disproved(
+                f"attach disproved: the target's last record of this lane (offset {at}) is not the source's record "
+                f"{before}{cleaned(position)}"
             )
 
-    async def last_of_ours(self, target: Side, entry: LedgerEntry) -> Seen | None:
-        if target.end <= target.log_start:
-            return None
-        buffer, fetched = await fetch_once(self._target, target.log, target.end - 1, committed=False)
-        last: Seen | None = None
-        view = memoryview(buffer)
-        for at, header in walk(buffer, fetched.start, fetched.end):
-            seen = Seen(header, view[at : at + header.size], None)
-            last = seen if is_ours(seen, entry) and header.count else last
-        if last is not None:
-            return last
-        begin = max(target.log_start, entry.target_next)
-        async for seen in read_range(self._target, target.log, begin, target.end, committed=False):
-            last = seen if is_ours(seen, entry) and seen.header.count else last
-        return last
 
+@dataclass(frozen=True)
+class _Look:
+    """Both ends of a lane as an attach found them."""
 
-def _unsure(entry: LedgerEntry) -> LedgerEntry:
-    """Somebody else's records lie behind the entry's position: from there on offsets may differ, and sooner or later they do."""
-    return replace(entry, differs_at=differs_at(entry.differs_at, (0, 0), entry.source_next))
+    lane: Lane
+    source: Side
+    target: Side
+    tail: TargetTail
+    note_ms: int
+    """The time under which it is noted how far the target was read; 0: it is not."""

@@ -33,9 +33,10 @@ class Auditor:
         """The source offset from which on the ledger knows the lane."""
         return points(self._lane.entry)[0].source
 
-    async def account(self) -> Account:
+    async def account(self, end: int | None = None) -> Account:
+        """Of the offsets before `end`, or of all that the source has; what the ledger has beyond is in it too."""
         accounts = [await self._window(window) for window in self._windows if window.begin.source < window.end.source]
-        waiting = max(0, self._lane.source.end - self._lane.entry.source_next)
+        waiting = max(0, (self._lane.source.end if end is None else end) - self._lane.entry.source_next)
         return total([*accounts, Account(not_yet=waiting)])
 
     async def _window(self, window: Window) -> Account:

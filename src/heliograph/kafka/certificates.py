@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.client import ClusterClient, address_of
-from heliograph.kafka.connections import Buffers, connected
 from heliograph.kafka.keystores import own_pem
+from heliograph.kafka.sockets import Buffers, connected
 from heliograph.kafka.tls import shake_hands
 from heliograph.model.clusters import Cluster
 from heliograph.model.security import Tls

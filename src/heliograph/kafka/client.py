@@ -8,6 +8,7 @@ ClusterUnreachable.
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,9 +25,14 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from heliograph.errors import AccessRefused, BrokerRefused, ClusterUnreachable, ConnectionLost
-from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers, Connection
+from heliograph.kafka.connections import Connection
+from heliograph.kafka.leaders import Leader, Leaders, TopicView, Views, newest
+from heliograph.kafka.sockets import DEFAULT_BUFFERS, Buffers
+from heliograph.kafka.unreachable import unreachable
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity
+
+__all__ = ["EARLIEST", "LATEST", "ClusterClient", "Leader", "Partition", "ProducerState", "TopicView", "address_of"]
 
 EARLIEST, LATEST = -2, -1
 _COORDINATOR_BUSY = {14, 15, 16, 51}
@@ -36,23 +42,10 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 _REFUSAL_SECONDS = 5.0
 _IDLE_SECONDS = 240.0
 """Brokers close what is idle for ten minutes (connections.max.idle.ms), what stands between may do it sooner."""
+_SECOND_OPINIONS = 3
+_METADATA_SECONDS = 5.0
 
 Partition = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Leader:
-    node: int
-    epoch: int
-
-
-@dataclass(frozen=True)
-class TopicView:
-    """A topic in the cluster's metadata; `error` is a broker's code, 0 when the topic is there."""
-
-    topic_id: str
-    leaders: Mapping[int, Leader]
-    error: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,9 +62,9 @@ class ProducerState:
 class ClusterClient:
     """Asks one cluster. Lives in one asyncio loop; opens nothing before the first question."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float = 10.0, idle_s: float = _IDLE_SECONDS) -> None:
+    def __init__(self, cluster: Cluster, timeout_s: float | None = None, idle_s: float = _IDLE_SECONDS) -> None:
         self.cluster = cluster
-        self.timeout_s = timeout_s
+        self.timeout_s = cluster.request_timeout_ms / 1000 if timeout_s is None else timeout_s
         self._idle_s = idle_s
         self.cluster_id = ""
         self._brokers: dict[int, tuple[str, int]] = {}
@@ -80,6 +73,9 @@ class ClusterClient:
         self._dialling = asyncio.Lock()
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self._refusals: dict[tuple[str, int], tuple[float, str]] = {}
+        self._leaders = Leaders(time.monotonic)
+        self._asked, self._doubted = "", frozenset[str]()
+        """The address of the broker that was last asked for metadata, and of those that others are asked before."""
 
     @property
     def brokers(self) -> Mapping[int, tuple[str, int]]:
@@ -104,16 +100,16 @@ class ClusterClient:
             await self.metadata([])
         if node not in self._brokers:
             raise ConnectionLost(f"cluster {self.cluster.alias}: broker {node} is not in the metadata")
-        return await self._open(self._brokers[node], self.timeout_s, buffers)
+        return await self._open(self._brokers[node], buffers)
 
-    async def _open(self, address: tuple[str, int], timeout_s: float, buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
+    async def _open(self, address: tuple[str, int], buffers: Buffers = DEFAULT_BUFFERS) -> Connection:
         """One try. A refusal holds for a while: many lanes ask, and accounts are locked for less."""
         now = asyncio.get_running_loop().time()
         kept = self._refusals.get(address)
         if kept is not None and now < kept[0]:
             raise AccessRefused(kept[1])
         try:
-            return await Connection.open(*address, timeout_s, self.cluster.security, buffers)
+            return await Connection.open(*address, self.timeout_s, self.cluster.security, buffers)
         except AccessRefused as error:
             self._refusals[address] = (now + _REFUSAL_SECONDS, str(error))
             raise
@@ -123,23 +119,33 @@ class ClusterClient:
             return await self._kept_or_bootstrap()
 
     async def _kept_or_bootstrap(self) -> Connection:
-        for (_, purpose), connection in self._connections.items():
-            if purpose in ("ask", "bootstrap") and self._is_good(connection):
-                return connection
-        last: Exception | None = None
-        known = [(host, port) for host, port in self._brokers.values()]
-        for host, port in [*map(address_of, self.cluster.bootstrap), *known]:
+        kept = [
+            connection
+            for (_, purpose), connection in self._connections.items()
+            if purpose in ("ask", "bootstrap") and self._is_good(connection)
+        ]
+        trusted = next((connection for connection in kept if connection.name not in self._doubted), None)
+        if trusted is not None:
+            return trusted
+        faults: dict[str, ConnectionLost] = {}
+        known = {address: node for node, address in self._brokers.items()}
+        addresses = dict.fromkeys([*map(address_of, self.cluster.bootstrap), *known])
+        for host, port in sorted(addresses, key=lambda address: _name_of(address) in self._doubted):
+            if kept and _name_of((host, port)) in self._doubted:
+                return kept[0]  # nobody else is there
             try:
-                connection = await self._open((host, port), min(self.timeout_s, 5.0))
+                connection = await self._open((host, port))
             except ConnectionLost as error:
-                last = error
+                faults[f"{host}:{port}"] = error
                 continue
-            return self._keep((-1, "bootstrap"), connection)
+            node = known.get((host, port), -1)
+            return self._keep((node, "bootstrap"), connection)
+        if kept:
+            return kept[0]
+        last = next(reversed(faults.values()), None)
         if isinstance(last, AccessRefused):
             raise AccessRefused(f"cluster {self.cluster.alias}: {last}")
-        raise ClusterUnreachable(
-            f"cluster {self.cluster.alias} is unreachable at {', '.join(self.cluster.bootstrap)}: {last}"
-        )
+        raise unreachable(self.cluster.alias, faults)
 
     def _is_good(self, kept: Connection) -> bool:
         if kept.is_idle(self._idle_s):
@@ -176,14 +182,43 @@ class ClusterClient:
         return await connection.ask(request, response, connection.version(request.API_KEY, wanted))
 
     async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
-        """Leaders and topic ids of the named topics; brokers and cluster id on the way."""
+        """Leaders and topic ids of the named topics; brokers and cluster id on the way.
+
+        Another broker is asked where one does not answer, and where it names leaders that are known to be of the past.
+        """
         names = sorted(set(topics))
+        views = await self._told(names)
+        for _ in range(min(_SECOND_OPINIONS, len(self._brokers) - 1)):
+            if not self._leaders.is_behind(views):
+                break
+            self.doubt()
+            try:
+                views = newest(views, await self._told(names))
+            except (ConnectionLost, ClusterUnreachable):
+                break
+        return self._leaders.merged(views)
+
+    async def _told(self, names: list[str]) -> Views:
+        """By one broker, or by the next one where it does not answer."""
+        for tried in range(_SECOND_OPINIONS):
+            connection = await self._any()
+            self._asked = connection.name
+            # The last broker has all the time that there is, the others only as long as one that lives needs.
+            is_last = tried + 1 >= min(_SECOND_OPINIONS, len(self._brokers))
+            try:
+                return await self._ask_metadata(connection, names, None if is_last else _METADATA_SECONDS)
+            except ConnectionLost:
+                if is_last:
+                    raise
+                self.doubt()
+        raise AssertionError("the last broker answers or raises")
+
+    async def _ask_metadata(self, connection: Connection, names: list[str], timeout_s: float | None) -> Views:
         wanted = [MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=name) for name in names]
-        connection = await self._any()
         request = MetadataRequest(
             topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
-        answer = await connection.ask(request, MetadataResponse, connection.version(3, 12))
+        answer = await connection.ask(request, MetadataResponse, connection.version(3, 12), timeout_s)
         self.cluster_id = answer.cluster_id or ""
         self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         return {
@@ -195,26 +230,27 @@ class ClusterClient:
             for topic in answer.topics
         }
 
+    def doubt(self, place: tuple[str, int] | None = None, node: int = -1, epoch: int = -1) -> None:
+        """What we were told of leaders led to a broker that refuses or is gone: another one is asked next.
+
+        With the partition (by topic id) and its leader, where the refusal named it.
+        """
+        if self._asked not in self._doubted:
+            others = {_name_of(address) for address in self._brokers.values()} - self._doubted - {self._asked}
+            self._doubted = self._doubted | {self._asked} if others else frozenset({self._asked})
+        if place is not None and node >= 0:
+            self._leaders.note(*place, Leader(node, epoch))
+
     async def newest_leader(self, topic: str, partition: int) -> Leader | None:
         """The leader with the highest leader epoch that any broker knows of; brokers that do not answer are left out."""
-        found: list[Leader] = []
-        wanted = [MetadataRequest.MetadataRequestTopic(topic_id=uuid.UUID(int=0), name=topic)]
-        request = MetadataRequest(
-            topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-        )
+        found: Views = {}
         for node in list(self._brokers):
             try:
                 connection = await self.connection(node)
-                answer = await connection.ask(request, MetadataResponse, connection.version(3, 12))
+                found = newest(found, await self._ask_metadata(connection, [topic], None))
             except ConnectionLost:
                 continue
-            found += [
-                Leader(part.leader_id, part.leader_epoch)
-                for view in answer.topics
-                for part in view.partitions
-                if part.partition_index == partition
-            ]
-        return max(found, key=lambda leader: leader.epoch, default=None)
+        return found[topic].leaders.get(partition) if topic in found else None
 
     async def nodes(self) -> list[int]:
         """The brokers that are up."""
@@ -326,6 +362,11 @@ class ClusterClient:
 def address_of(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def _name_of(address: tuple[str, int]) -> str:
+    """As a connection to it is called."""
+    return f"{address[0]}:{address[1]}"
 
 
 def _by_topic(wanted: Iterable[Partition]) -> dict[str, list[int]]:

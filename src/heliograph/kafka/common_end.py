@@ -8,6 +8,7 @@ from __future__ import annotations
 from heliograph.errors import HeliographError
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.walked import Content, alike
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.wire.rebuild import record_at
 
@@ -36,13 +37,14 @@ async def common_end(
     )
     if here is None or there is None:
         return False
-    return here[1:] == there[1:] if lane.target_append_time else here == there
+    return alike(here[0], there[0], append_time=there[1])
 
 
-async def _record(client: ClusterClient, log: Log, offset: int) -> tuple[object, ...] | None:
+async def _record(client: ClusterClient, log: Log, offset: int) -> tuple[Content, bool] | None:
+    """A record, and whether its timestamp is the broker's."""
     try:
         async for seen in read_range(client, log, offset, offset + 1, committed=False):
-            return record_at(seen.data, offset)
+            return record_at(seen.data, offset), seen.header.is_append_time
     except HeliographError:
         return None
     return None

@@ -1,7 +1,8 @@
 """One connection to one broker, on a non-blocking socket in the running asyncio loop, with TLS and a login where asked.
 
 Two ways to use it: `ask` for the library's messages, one at a time; `send` and `receive_into` for the two hot messages, whose
-codecs are ours (heliograph.wire). Knows no lanes and no retries: whatever ends a connection is ConnectionLost.
+codecs are ours (heliograph.wire). Knows no lanes and no retries: whatever ends a connection is ConnectionLost. No limit is on
+the whole of a message: what is large or slow may take its time, as long as bytes come or leave.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import ssl
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,53 +20,29 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph.errors import AccessRefused, ConnectionLost
 from heliograph.kafka.login import log_in
+from heliograph.kafka.pace import Pace
+from heliograph.kafka.sockets import DEFAULT_BUFFERS, Buffers, Frame, connected, unsent_bytes
 from heliograph.kafka.tls import refusal, shake_hands
 from heliograph.model.security import PLAINTEXT, Login, Security
 
 _FRAME = struct.Struct(">i")
+_NO_LINGER = struct.pack("ii", 1, 0)
 _MAX_BUFFERS_PER_SEND = 512  # below Linux's IOV_MAX of 1024
 _MAX_FRAME_BYTES = 1 << 30
 _WAKE_BYTES = 1 << 20
 _LARGE_FRAME = 128 << 10
 _UNSUPPORTED_VERSION = 35
 _LOGIN_PART = 0.85
+_SETUP_SECONDS = 10.0
+"""For TLS, versions and login; a line that is merely slow needs no more."""
+_CONNECT_SECONDS = 5.0
+_LOOKS = 4
+"""How often silence is looked for within its limit."""
 _TLS_ALERT = b"\x15\x03"
 _HUNG_UP = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
 CLIENT_ID = "heliograph"
 
 Buffer = bytes | bytearray | memoryview
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """Bytes of a socket's two buffers; -1: as the system has them."""
-
-    receive: int = 4 << 20
-    send: int = 4 << 20
-
-
-DEFAULT_BUFFERS = Buffers()
-
-
-class _Frame:
-    """A frame while it comes: first its head, which says how long the body is, then the body."""
-
-    __slots__ = ("_buffer_for", "buffer", "got", "view")
-
-    def __init__(self, head: memoryview, buffer_for: Callable[[int], bytearray]) -> None:
-        self._buffer_for = buffer_for
-        self.buffer = bytearray()
-        self.view = head
-        self.got = 0
-
-    def begin_body(self, size: int) -> None:
-        self.buffer = self._buffer_for(size)
-        self.view = memoryview(self.buffer)[:size]
-        self.got = 0
-
-    @property
-    def is_whole(self) -> bool:
-        return bool(self.buffer) and self.got == len(self.view)
 
 
 class Connection:
@@ -85,6 +61,11 @@ class Connection:
         self._waiters: set[asyncio.Future[None]] = set()
         self.is_receiving = False
         """The first byte of a frame has come: who closes now throws an answer away."""
+        self.began_at = 0.0
+        """When it came."""
+        self.pace = Pace()
+        """How much to ask for at a time."""
+        self._moved_at, self._unsent = self._loop.time(), 0
         self._wakes_at = 1
         self._used = self._loop.time()
         self.name = name
@@ -106,12 +87,12 @@ class Connection:
         name = f"{host}:{port}"
         sock: socket.socket | None = None
         try:
-            sock = await connected(host, port, timeout_s, buffers)
+            sock = await connected(host, port, min(timeout_s, _CONNECT_SECONDS), buffers)
             if security.tls is not None:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout(min(timeout_s, _SETUP_SECONDS)):
                     sock = await shake_hands(sock, host, security.tls)
             connection = cls(sock, name, timeout_s, security.login)
-            await connection._learn_versions()
+            await connection._learn_versions(min(timeout_s, _SETUP_SECONDS))
             if security.login is not None:
                 await connection._log_in()
             return connection
@@ -146,11 +127,11 @@ class Connection:
                 self.close()  # it belongs to nobody now
                 raise
 
-    async def _learn_versions(self) -> None:
+    async def _learn_versions(self, timeout_s: float) -> None:
         request = ApiVersionsRequest(client_software_name="heliograph", client_software_version="0")
-        answer = await self.ask(request, ApiVersionsResponse, 3)
+        answer = await self.ask(request, ApiVersionsResponse, 3, timeout_s)
         if answer.error_code == _UNSUPPORTED_VERSION:  # before Kafka 2.4: what else it lacks must be told by name
-            answer = await self.ask(request, ApiVersionsResponse, 0)
+            answer = await self.ask(request, ApiVersionsResponse, 0, timeout_s)
         if answer.error_code:
             raise ConnectionLost(f"{self.name}: the broker refused ApiVersions with error {answer.error_code}")
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
@@ -170,7 +151,7 @@ class Connection:
     async def _ask_alone(self, request: Any, response: Any, api_key: int, wanted: int) -> Any:
         """The same for the login, which others must wait for."""
         version = self.version(api_key, wanted)
-        answer = await self._exchange_alone(_encoder(request, version), self._timeout_s)
+        answer = await self._exchange_alone(_encoder(request, version), min(self._timeout_s, _SETUP_SECONDS))
         return self._decoded(answer, response, version)
 
     def _decoded(self, answer: bytearray, response: Any, version: int) -> Any:
@@ -180,7 +161,10 @@ class Connection:
             raise self._lost(f"an answer that cannot be read ({error})") from error
 
     async def exchange(self, encode: Callable[[int], Sequence[Buffer]], timeout_s: float | None = None) -> bytearray:
-        """One request and its answer, whole, beginning at the correlation id; callers queue."""
+        """One request and its answer, whole, beginning at the correlation id; callers queue.
+
+        Lost after `timeout_s` in which no byte came or left.
+        """
         limit = self._timeout_s if timeout_s is None else timeout_s
         async with self._lock:
             await self.renew_login()
@@ -189,12 +173,8 @@ class Connection:
     async def _exchange_alone(self, encode: Callable[[int], Sequence[Buffer]], limit: float) -> bytearray:
         answer = bytearray()
         try:
-            async with asyncio.timeout(limit):
-                await self.send(encode(self.next_correlation()))
-                await self.receive_into(lambda size: _grown(answer, size))
-        except TimeoutError as error:
-            self.close()
-            raise ConnectionLost(f"{self.name}: no answer within {limit:g} s") from error
+            await self.send(encode(self.next_correlation()), limit)
+            await self.receive_into(lambda size: _grown(answer, size), limit)
         except asyncio.CancelledError:
             self.close()  # the answer of a cancelled request would be taken for the next one's
             raise
@@ -212,15 +192,19 @@ class Connection:
         receive, send = (size // double for size in found)
         return Buffers(receive, send)
 
+    def send_nothing_late(self) -> None:
+        """With the end of this connection, or of this process, ends what the socket still holds: none of it arrives later."""
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+
     def next_correlation(self) -> int:
         self._correlation += 1
         return self._correlation
 
-    async def send(self, buffers: Sequence[Buffer]) -> None:
-        """Write all buffers, copying none of them."""
+    async def send(self, buffers: Sequence[Buffer], silence_s: float | None = None) -> None:
+        """Write all buffers, copying none of them. Lost when the socket has taken nothing for `silence_s`."""
         left = self.send_now(buffers)
         while left:
-            await self._wait(self._loop.add_writer, self._loop.remove_writer, _wake)
+            await self._wait(self._loop.add_writer, self._loop.remove_writer, _wake, silence_s)
             left = self.send_now(left)
 
     def send_now(self, buffers: Sequence[Buffer]) -> list[memoryview]:
@@ -234,6 +218,7 @@ class Connection:
                 break
             except OSError as error:
                 raise self._lost(error) from error
+            self._moved_at = self._loop.time()
             while at < len(pending) and sent >= len(pending[at]):
                 sent -= len(pending[at])
                 at += 1
@@ -241,19 +226,25 @@ class Connection:
                 pending[at] = pending[at][sent:]
         return pending[at:]
 
-    async def receive_into(self, buffer_for: Callable[[int], bytearray]) -> tuple[bytearray, int]:
-        """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id."""
-        frame = _Frame(memoryview(self._head), buffer_for)
+    async def receive_into(
+        self, buffer_for: Callable[[int], bytearray], silence_s: float | None = None
+    ) -> tuple[bytearray, int]:
+        """Read one frame into the buffer that `buffer_for(size)` gives; its bytes begin at the correlation id.
+
+        Lost when no byte has come or left for `silence_s`, however long the whole of it takes.
+        """
+        frame = Frame(memoryview(self._head), buffer_for)
         self.is_receiving = False
         if not self._read(frame):
             # The socket is read as bytes come, and this task is woken once: when the frame is whole.
-            await self._wait(self._loop.add_reader, self._loop.remove_reader, partial(self._read_on, frame))
+            on_ready = partial(self._read_on, frame)
+            await self._wait(self._loop.add_reader, self._loop.remove_reader, on_ready, silence_s)
         self.is_receiving = False
         if not frame.is_whole:
             raise self._lost("closed")
         return frame.buffer, len(frame.view)
 
-    def _read_on(self, frame: _Frame, whole: asyncio.Future[None]) -> None:
+    def _read_on(self, frame: Frame, whole: asyncio.Future[None]) -> None:
         try:
             if self._read(frame):
                 _wake(whole)
@@ -261,7 +252,7 @@ class Connection:
             if not whole.done():  # a lost connection has woken it already
                 whole.set_exception(error)
 
-    def _read(self, frame: _Frame) -> bool:
+    def _read(self, frame: Frame) -> bool:
         """Take what has come; whether the frame is whole."""
         while True:
             rest = frame.view[frame.got :]
@@ -274,7 +265,9 @@ class Connection:
                 raise self._lost(error) from error
             if count == 0:
                 raise self._lost("closed by the broker")
-            self.is_receiving = True
+            self._moved_at = self._loop.time()
+            if not self.is_receiving:
+                self.is_receiving, self.began_at = True, self._moved_at
             frame.got += count
             if count == len(rest):
                 if frame.is_whole:
@@ -301,8 +294,32 @@ class Connection:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wakes_at)
             self._wakes_at = wakes_at
 
+    @property
+    def moved_at(self) -> float:
+        """When a byte last came or left, as far as anybody has looked; what leaves the system's own buffer counts too."""
+        unsent = unsent_bytes(self._sock)
+        if unsent < self._unsent:
+            self._moved_at = self._loop.time()
+        self._unsent = unsent
+        return self._moved_at
+
+    def _listen(self, ready: asyncio.Future[None], silence_s: float, look: Callable[[], None]) -> None:
+        """End the wait for `ready` once nothing has moved for too long."""
+        if ready.done():
+            return
+        look()
+        if not ready.done():
+            if self._loop.time() - self.moved_at >= silence_s:
+                self._lost(f"no answer within {silence_s:g} s")  # closing wakes whoever waits
+            else:
+                self._loop.call_later(silence_s / _LOOKS, self._listen, ready, silence_s, look)
+
     async def _wait(
-        self, add: Callable[..., None], remove: Callable[[int], Any], on_ready: Callable[[asyncio.Future[None]], None]
+        self,
+        add: Callable[..., None],
+        remove: Callable[[int], Any],
+        on_ready: Callable[[asyncio.Future[None]], None],
+        silence_s: float | None = None,
     ) -> None:
         """Until `on_ready`, called whenever the socket is ready, resolves the future that it is given."""
         if self.closed:
@@ -311,26 +328,30 @@ class Connection:
         ready = self._loop.create_future()
         self._waiters.add(ready)
         add(descriptor, on_ready, ready)
+        # Bytes that are too few to wake us are taken all the same; a socket that takes none has nothing to look at.
+        look = partial(on_ready, ready) if on_ready is not _wake else _nothing
+        timer = silence_s and self._loop.call_later(silence_s / _LOOKS, self._listen, ready, silence_s, look)
         try:
             await ready
         finally:
+            if timer:
+                timer.cancel()
             self._waiters.discard(ready)
             if not self.closed:
                 remove(descriptor)
 
     def _lost(self, reason: object) -> ConnectionLost:
         """The first reason counts, whoever meets it; its cause tells a certificate that is refused from a line that broke."""
-        if not self.closed:
-            self._ended = reason
-            self.close()
+        self.close(reason)
         lost = ConnectionLost(f"{self.name}: {self._ended}")
         lost.__cause__ = self._ended if isinstance(self._ended, BaseException) else None
         return lost
 
-    def close(self) -> None:
+    def close(self, reason: object = "closed") -> None:
+        """Whoever waits on it meets the reason."""
         if self.closed:
             return
-        self.closed = True
+        self.closed, self._ended = True, reason
         descriptor = self._sock.fileno()
         if descriptor >= 0 and not self._loop.is_closed():
             self._loop.remove_reader(descriptor)
@@ -338,33 +359,6 @@ class Connection:
         self._sock.close()
         for waiter in self._waiters:
             _wake(waiter)  # it finds the socket closed
-
-
-async def connected(host: str, port: int, timeout_s: float, buffers: Buffers) -> socket.socket:
-    """A socket to the first of the host's addresses that answers."""
-    loop = asyncio.get_running_loop()
-    # Not wait_for: in Python 3.11 it may swallow a cancellation that comes with the result.
-    async with asyncio.timeout(timeout_s):
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    fault: OSError | None = None
-    for family, kind, proto, _, address in found:
-        sock = socket.socket(family, kind, proto)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for which, size in ((socket.SO_RCVBUF, buffers.receive), (socket.SO_SNDBUF, buffers.send)):
-                if size >= 0:
-                    sock.setsockopt(socket.SOL_SOCKET, which, size)
-            async with asyncio.timeout(timeout_s):
-                await loop.sock_connect(sock, address)
-            return sock
-        except OSError as error:
-            sock.close()
-            fault = error
-        except BaseException:
-            sock.close()
-            raise
-    raise fault or OSError("no address")
 
 
 def _not_opened(name: str, host: str, security: Security, error: Exception) -> ConnectionLost:
@@ -391,6 +385,10 @@ def _encoder(request: Any, version: int) -> Callable[[int], list[Buffer]]:
 def _grown(buffer: bytearray, size: int) -> bytearray:
     buffer.extend(bytes(size))
     return buffer
+
+
+def _nothing() -> None:
+    pass
 
 
 def _wake(future: asyncio.Future[None]) -> None:

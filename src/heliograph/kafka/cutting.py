@@ -15,6 +15,7 @@ from heliograph.kafka.outgoing import Chunk, Outgoing
 from heliograph.kafka.ranges import Judge
 from heliograph.model.lanes import Identity
 from heliograph.wire.aborted import CAME_HOME, CommittedView
+from heliograph.wire.compression import TooMuchData
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.rebuild import CorruptBatch, Rebuilder, Rebuilt, RecordTooLarge
 from heliograph.wire.record_batch import BatchHeader, restamp, walk
@@ -133,6 +134,14 @@ class Cutter:
             return
         except RecordTooLarge as error:
             self._stop_before(run, pending, error, chunk)
+            return
+        except TooMuchData as error:
+            if set(pending.reasons) != {SMALL}:
+                run.fail(Failure(87, str(error), finding="record"))
+                return
+            for data, header in pending.batches:  # merging only saves requests
+                self._forward(run, data, 0, header, chunk)
+            pending.clear()
             return
         except HeliographError as error:
             run.fail(Failure(87, str(error), finding="record"))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from heliograph.errors import BrokerRefused
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.lanes import Lane
 from heliograph.replication.policies import Facts, is_as_bad
 from heliograph.replication.topic_plan import CreateTopic

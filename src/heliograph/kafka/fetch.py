@@ -17,9 +17,11 @@ from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Connection
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.lane import Failure, LaneRun
-from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.memory import Fairness, Memory, ReadLimits
 from heliograph.kafka.outgoing import Chunk
+from heliograph.kafka.pace import Pace
 from heliograph.kafka.ranges import FETCH_API
+from heliograph.kafka.source_faults import MOVED, Unreadable, source_failure
 from heliograph.kafka.wishes import Wishes
 from heliograph.metrics.meters import BUSY, SOURCE, TARGET, THROTTLED, FlowMeter, Stopwatch
 from heliograph.replication.throttle import Throttle
@@ -33,11 +35,15 @@ from heliograph.wire.fetch_codec import (
 from heliograph.wire.fetch_session import FORGOTTEN, SessionStep
 
 _SHORT_WAIT_MS = 5
+_OVERFULL_SECONDS = 0.05
 _JOIN_SECONDS = 0.003
 _JOINING_SECONDS = 0.2
 _JOINING_WAIT_MS = 20
 _ANY = 1 << 62
-_MOVED = {3, 5, 6, 9, 74, 75, 78}
+_SILENT_SECONDS = 3.0
+LOOK_ELSEWHERE_SECONDS = 20.0
+"""So often another broker is asked who leads: one that lost its controller answers as if it still led. Within the time for
+which a newer leader is remembered (leaders.py), so that the one of the past is not believed when its turn comes."""
 
 
 class SourceReader:
@@ -74,8 +80,16 @@ class SourceReader:
         """The slot's; by itself a reader has no limit."""
         self.meter = FlowMeter()
         """The slot's for this flow."""
+        self.fairness = Fairness(memory, list)
+        """The slot's."""
         self.watch = Stopwatch(time.monotonic)
         self._asked_ms = 0
+        self._pace = Pace()
+        self._share = 0
+        """What memory keeps for the answer."""
+        self._held_until = 0.0
+        self._unreadable = Unreadable()
+        self._looked_elsewhere = time.monotonic()
 
     async def warm(self) -> None:
         """Dial ahead of the first lane."""
@@ -110,6 +124,7 @@ class SourceReader:
             del self._lanes[(run.lane.id.topic, run.lane.id.partition)]
             del self._by_id[_id_of(run)]
             self._wishes.remove(run)
+            self._unreadable.forget(run)
 
     def wake(self) -> None:
         """A lane may want data again."""
@@ -154,6 +169,8 @@ class SourceReader:
 
     async def _read_once(self) -> None:
         self.watch.enter(BUSY)
+        if self._held_until:
+            await self._sit_out()
         self._changed.clear()
         wanting = self._wishes.look()
         if not wanting:
@@ -163,29 +180,53 @@ class SourceReader:
             return
         allowed, pause_s = self._allowed(wanting)
         if allowed is not None and not allowed:
-            self.watch.enter(THROTTLED)
+            self.watch.enter(THROTTLED if self.throttle.has_limits else TARGET)
             await self._changed_within(pause_s)
             return
-        most = min(self._limits.max_bytes, self._memory.share(self._limits.max_bytes))
-        max_bytes = max(1, int(min(most, max(allowed.values())) if allowed else most))
+        most = min(self._limits.max_bytes, self._pace.size)
+        if allowed:
+            most = max(1, int(min(most, max(allowed.values()))))
         self.watch.enter(TARGET)
-        await self._memory.room(max_bytes)
-        await self._ask(await self._logged_in(), allowed, pause_s, max_bytes)
+        self._share = await self._memory.room(most)
+        try:
+            await self._ask(await self._logged_in(), allowed, pause_s, self._share)
+        finally:
+            self._give_up_share()
         await asyncio.sleep(0)
 
+    def _give_up_share(self) -> None:
+        share, self._share = self._share, 0
+        if share:
+            self._memory.answered(share)
+
+    async def _sit_out(self) -> None:
+        """A broker that holds us back for a quota does not read its next request before (KIP-219)."""
+        self.watch.enter(THROTTLED)
+        await asyncio.sleep(self._held_until - time.monotonic())
+        self._held_until = 0.0
+        self.watch.enter(BUSY)
+
     def _allowed(self, wanting: Mapping[LaneRun, int]) -> tuple[dict[LaneRun, float] | None, float]:
-        """The lanes that may be read now with the bytes that their limits leave, and how long the others wait; None: no limits."""
-        if not self.throttle.has_limits:
+        """The lanes that may be read now with the bytes that their limits leave, and how long the others wait; None: all may."""
+        alone = self._unreadable.next_alone()
+        if alone is not None and alone[0] in wanting:
+            return {alone[0]: float(alone[1])}, 0.0
+        overfull = self.fairness.overfull()
+        if not self.throttle.has_limits and not overfull:
             return None, 0.0
-        allowed = {run: most for run in wanting if (most := self.throttle.allowance(run.lane.id)) > 0}
-        return allowed, self.throttle.wait(run.lane.id for run in wanting if run not in allowed)
+        fair = [run for run in wanting if id(run.outbox) not in overfull] if overfull else wanting
+        allowed = {run: most for run in fair if (most := self.throttle.allowance(run.lane.id)) > 0}
+        pause_s = self.throttle.wait(run.lane.id for run in fair if run not in allowed)
+        return allowed, pause_s or (_OVERFULL_SECONDS if overfull else 0.0)
 
     async def _ask(
         self, connection: Connection, allowed: dict[LaneRun, float] | None, pause_s: float, max_bytes: int
     ) -> None:
         wanting = self._wishes.look()  # lanes may have come, gone and failed since there was room
+        alone = 0
         if allowed is not None:
             allowed = {run: most for run, most in allowed.items() if run in wanting}
+            alone = self._unreadable.bytes_alone(allowed)
         polled, asked = dict(wanting), len(wanting if allowed is None else allowed)
         if not asked:
             return
@@ -195,10 +236,11 @@ class SourceReader:
             wait_ms = min(wait_ms, _JOINING_WAIT_MS)
         if asked < len(polled):
             wait_ms = min(wait_ms, max(_SHORT_WAIT_MS, int(pause_s * 1000)))
-        moved = await self._poll(connection, polled, self._wishes.step(allowed), (wait_ms, max_bytes))
+        step = self._wishes.step(allowed, alone)
+        moved = await self._poll(connection, polled, step, (wait_ms, max(max_bytes, alone)))
         if not moved and asked < len(self._lanes):
             # Nothing was there of those lanes that may be read: it is the others that hold it up.
-            self.watch.blame(THROTTLED if asked < len(polled) else TARGET)
+            self.watch.blame(THROTTLED if asked < len(polled) and self.throttle.has_limits else TARGET)
 
     async def _poll(
         self, connection: Connection, polled: dict[LaneRun, int], step: SessionStep, most: tuple[int, int]
@@ -227,23 +269,23 @@ class SourceReader:
         chunk: list[Chunk] = []
 
         def buffer_for(size: int) -> bytearray:
+            self._give_up_share()
             chunk.append(self._memory.take(size))
             return chunk[0].buffer
 
         self.watch.enter(SOURCE)
         self._asked_ms = _now_ms()
+        silence_s = self._client.timeout_s + wait_ms / 1000
         try:
-            async with asyncio.timeout(self._client.timeout_s + wait_ms / 1000):
-                await connection.send([request])
-                await connection.receive_into(buffer_for)
+            await connection.send([request], silence_s)
+            await connection.receive_into(buffer_for, silence_s)
+            self._pace.took(chunk[0].size, time.monotonic() - connection.began_at)
+            self._pace.rest(chunk[0].size)
             self.watch.enter(BUSY)
             moved = await self._hand_out(version, chunk[0])
             if moved:
                 self._on_data()
             return moved
-        except TimeoutError as error:
-            connection.close()
-            raise ConnectionLost(f"{connection.name}: a fetch was not answered") from error
         finally:
             if chunk:
                 chunk[0].release()
@@ -270,6 +312,8 @@ class SourceReader:
         if result.error_code:
             raise ConnectionLost(f"broker {self._node} refused a fetch: {describe(result.error_code)}")
         self.meter.fetched(sum(part.end - part.start for part in result.partitions), chunk.size, result.throttle_ms)
+        if result.throttle_ms > 0:
+            self._held_until = time.monotonic() + result.throttle_ms / 1000
         await self._cutter.learn(result.partitions, chunk)
         for part in result.partitions:
             run = (
@@ -285,7 +329,9 @@ class SourceReader:
 
     def _take(self, run: LaneRun, part: FetchedPartition, chunk: Chunk) -> None:
         run.stir()
-        if part.error_code or part.diverging_epoch >= 0:
+        if part.error_code or part.diverging_epoch >= 0 or part.preferred_replica >= 0:
+            if part.error_code in MOVED:
+                self._client.doubt((run.lane.source_topic_id, run.lane.id.partition), part.leader_id, part.leader_epoch)
             run.fail(source_failure(run, part))
             return
         if 0 <= run.source_end <= run.fetch_offset:
@@ -295,14 +341,45 @@ class SourceReader:
         run.log_start = part.log_start_offset
         if part.end > part.start:
             self.throttle.spend(run.lane.id, part.end - part.start)
-            before = len(run.queue)
+            before, offset = len(run.queue), run.fetch_offset
             self._cutter.cut(run, part, chunk)
+            if run.fetch_offset == offset and run.failure is None:
+                self._unreadable.nothing_whole(run, part, chunk.buffer)
+            elif self._unreadable:
+                self._unreadable.forget(run)
             if len(run.queue) > before:
                 now_ms = _now_ms()
                 for place in {before, len(run.queue) - 1}:
                     run.times.read(run.queue[place].max_timestamp, now_ms)
 
+    @property
+    def must_look_elsewhere(self) -> bool:
+        """Its broker may not lead any more, and not say so."""
+        is_due = time.monotonic() - self._looked_elsewhere >= LOOK_ELSEWHERE_SECONDS
+        return bool(self._lanes) and (is_due or self._is_silent())
+
+    def _is_silent(self) -> bool:
+        """Its broker owes an answer for a while."""
+        connection = self._connection
+        waiting = connection is not None and not connection.closed and bool(self._polled)
+        patience_s = _SILENT_SECONDS + self._limits.max_wait_ms / 1000
+        return waiting and connection is not None and time.monotonic() - connection.moved_at > patience_s
+
+    async def look_elsewhere(self) -> None:
+        """Where others lead partitions of this broker by now, its lanes do not wait for its answer."""
+        self._looked_elsewhere = time.monotonic()
+        self._client.doubt()
+        views = await self._client.metadata(run.lane.id.topic for run in self._lanes.values())
+        for run in list(self._lanes.values()):
+            view, start = views.get(run.lane.id.topic), run.start
+            leader = view.leaders.get(run.lane.id.partition) if view is not None else None
+            if leader is not None and start is not None and leader.epoch > start.source_leader_epoch >= 0:
+                if self._connection is not None:  # whoever reads from it tells all its lanes
+                    self._connection.close(f"broker {leader.node} leads {run.lane.id.topic} now")
+                return
+
     def _lose(self, message: str) -> None:
+        self._client.doubt()
         if self._connection is not None:
             self._connection.close()
         for run in list(self._lanes.values()):
@@ -315,20 +392,3 @@ def _id_of(run: LaneRun) -> tuple[bytes, int]:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def source_failure(run: LaneRun, part: FetchedPartition) -> Failure:
-    """What a source's refusal means for a lane (P10)."""
-    name = f"{run.lane.id.topic}-{run.lane.id.partition}"
-    if part.diverging_epoch >= 0:
-        message = (
-            f"the source ends what was copied of {name} at {part.diverging_end}, the copy is at {run.fetch_offset}"
-        )
-        return Failure(0, message, "source_cut", part.diverging_end, part.diverging_epoch)
-    if part.error_code == 1:
-        return Failure(1, f"offset {run.fetch_offset} of {name} is out of the source's range", finding="source_range")
-    if part.error_code in (100, 103):
-        return Failure(part.error_code, f"{name} was deleted or created again", finding="source_replaced")
-    if part.error_code in _MOVED:
-        return Failure(None, f"reading {name}: {describe(part.error_code)}", finding="source")
-    return Failure(part.error_code, f"reading {name}: {describe(part.error_code)}", finding="source_refused")

@@ -37,7 +37,7 @@ from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.acls import OPERATIONS
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID, Buffer
-from heliograph.kafka.ledger import PRODUCE_API
+from heliograph.kafka.topic_writer import PRODUCE_API
 from heliograph.replication.topic_plan import CreateTopic
 from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.produce_codec import ProduceTopic, decode_produce, encode_produce

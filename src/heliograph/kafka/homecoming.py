@@ -19,6 +19,14 @@ _NO_PRODUCER = -1
 _MOST_OTHERS = 200_000
 
 
+class HomeNotKnown(ConnectionLost):
+    """Whose records lie in the source cannot be told; `reason` says why."""
+
+    def __init__(self, flow: str, why: str) -> None:
+        self.reason = f"it cannot be told which records {flow} wrote: {why}"
+        super().__init__(f"waiting, because {self.reason}")
+
+
 class Home:
     """The producer ids of one flow, as its ledger names them; what was found out once stays true."""
 
@@ -50,5 +58,5 @@ class Home:
             self._others = {_NO_PRODUCER}
         self._others |= unknown - self._theirs
 
-    def _not_known(self, why: str) -> ConnectionLost:
-        return ConnectionLost(f"waiting, because it cannot be told which records {self._flow} wrote: {why}")
+    def _not_known(self, why: str) -> HomeNotKnown:
+        return HomeNotKnown(self._flow, why)

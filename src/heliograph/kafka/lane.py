@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from heliograph.kafka.outgoing import Outgoing
+from heliograph.kafka.target_memory import TargetMemory
 from heliograph.metrics.lane_times import LaneTimes
 from heliograph.metrics.meters import FlowMeter
 from heliograph.model.lanes import Lane, LaneCounts, LaneState, LedgerEntry, next_sequence
 from heliograph.replication.alignment import differs_at
 from heliograph.replication.anchors import keep_anchor
-from heliograph.replication.attach import is_guarded
 from heliograph.wire.produce_codec import ProducedPartition
 
 
@@ -29,11 +30,17 @@ class Failure:
     message: str
     finding: str = ""
     """"": a broker's answer; else one of: source, source_range, source_cut, source_replaced, source_refused,
-    below_expected, foreign_writer, record, corrupt."""
+    below_expected, foreign_writer, record, corrupt, revoked, unguarded, unwritten."""
     offset: int = -1
     """record: the record that cannot be copied; source_cut: where the source ends what was copied."""
     epoch: int = -1
     """source_cut: the leader epoch that the source ends there."""
+
+
+_AFTER_THE_QUEUE = {"source", "source_range", "source_refused", "corrupt"}
+"""Findings about what comes next on the source: what was read before is whole, and is sent first."""
+_ANSWERS_COUNT = {*_AFTER_THE_QUEUE, "source_cut", "source_replaced", "unguarded", "revoked", "unwritten"}
+"""Findings that say nothing about batches on their way: their answers still count."""
 
 
 @dataclass
@@ -51,6 +58,8 @@ class Start:
     guarded: bool
     went_back: int = 0
     """Records that the target lost since the entry was written; they are copied again."""
+    last_timestamp: int = -1
+    """Of the last batch that the target remembers; -1: it remembers none."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class LaneRun:
         self.lane = lane
         self.until = until
         self._window = window
-        self._expiration_ms = expiration_ms
+        self.memory = TargetMemory(expiration_ms, lane.target_append_time)
         self.counts = LaneCounts()
         self.meter, self.times = FlowMeter(), LaneTimes()  # a slot's lanes share the meter of their flow
         self.state = LaneState.WAITING
@@ -105,12 +114,13 @@ class LaneRun:
         """Whether the lane goes on when somebody else writes into the remote partition."""
         self.max_bytes = lane.max_batch_bytes
         """What the target takes: its config, or less where it has refused a batch as too large since."""
-        self._may_pipeline = self._confirmed = False
-        self._last_sent_ts = self._last_acked_ts = 0
-        self._parked = ("", 0)
-        self._unanswered = False
+        self.is_alone: Callable[[], bool] = lambda: True
+        """Whether no other attempt can write: needed wherever the target does not refuse a second one (P5, P6)."""
+        self._unanswered: list[bool] = []
+        """Of each batch whose answer never came: whether the target remembered the lane when it was sent."""
+        self._confirmed, self._judging = False, True
+        self._parked, self._anchored_ms = ("", 0), 0
         self._anchors: list[tuple[int, int]] = []
-        self._anchored_ms = 0
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -130,14 +140,15 @@ class LaneRun:
         self.sequence = start.sequence
         self.target_next = start.target_next
         self.acked = start.entry
-        self._unanswered = False
+        self._unanswered.clear()
         self._anchors = list(start.entry.anchors)
         self._anchored_ms = 0
         self.failure = self.pending_failure = None
         self.stopped.clear()
-        self._may_pipeline = False
-        self._confirmed = start.target_next is not None
-        self._last_sent_ts = self._last_acked_ts = 0
+        # Where others write behind our records the next offset is not known, but how far we came may well be.
+        self._confirmed = (start.entry.source_next, start.entry.sequence_next) == (start.source_next, start.sequence)
+        self._judging = True
+        self.memory.begin(start.last_timestamp if start.guarded else -1)
         self.counts.attaches += 1
         self.times.began(now_ms)
         self.become(LaneState.FOLLOWING, "", now_ms)
@@ -155,8 +166,15 @@ class LaneRun:
         self.reason = reason
 
     def fail(self, failure: Failure) -> None:
-        """Stop sending; the first failure counts, what is queued is fetched again after the next attach."""
+        """Stop sending; the first failure counts, what is queued is fetched again after the next attach.
+
+        What the source refuses stops the lane after what was read before.
+        """
+        if self.failure is None and failure.finding in _AFTER_THE_QUEUE and (self.queue or self.in_flight):
+            self.stop_at(failure)
+            return
         self.stir()
+        self._judging = self._judging and failure.finding in _ANSWERS_COUNT
         if self.failure is None:
             if failure.finding == "source_range":
                 self.stopped_at = self.position()  # where the loss begins, markers that were passed left out
@@ -171,10 +189,10 @@ class LaneRun:
         self._note_idle()
 
     def stop_at(self, failure: Failure) -> None:
-        """What is queued may still go; then the lane stops for this reason."""
+        """What is queued may still go; then the lane stops for this reason, the first one there is."""
         self.stir()
         if self.queue or self.in_flight:
-            self.pending_failure = failure
+            self.pending_failure = self.pending_failure or failure
         else:
             self.fail(failure)
 
@@ -194,6 +212,16 @@ class LaneRun:
     def is_clean(self) -> bool:
         """Every batch sent was answered."""
         return not self.in_flight and not self._unanswered
+
+    @property
+    def lost_unguarded(self) -> bool:
+        """A batch whose answer never came may land later, and nothing but time keeps it from landing twice (5f)."""
+        return not all(self._unanswered)
+
+    @property
+    def may_land_twice(self) -> bool:
+        """Something is on its way that the target does not guard, and other attempts may be there by now."""
+        return any(not item.guarded for item in self.in_flight) and not self.is_alone()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -230,26 +258,19 @@ class LaneRun:
     def can_send(self, now_ms: int) -> bool:
         if not self.queue or self.failure is not None:
             return False
+        guarded = self.memory.outlives(self.queue[0], now_ms)
+        if not guarded and not self.is_alone():
+            self.fail(Failure(None, "the target may forget this lane with the next records", finding="unguarded"))
+            return False
         if not self.in_flight:
             return True
-        if not self._may_pipeline or len(self.in_flight) >= self._window:
-            return False
-        return self._fresh(self._last_sent_ts, now_ms) and self._fresh(self.queue[0].max_timestamp, now_ms)
-
-    def _fresh(self, timestamp: int, now_ms: int) -> bool:
-        return is_guarded(timestamp, now_ms, self._expiration_ms, self.lane.target_append_time)
+        return guarded and len(self.in_flight) < self._window and self.memory.may_pipeline(now_ms)
 
     def take(self, now_ms: int) -> Outgoing:
-        if not self.in_flight and not self._fresh(self._last_acked_ts, now_ms):
-            # The target may have forgotten an idle lane: again one at a time until it answers (P3.2, case 9b).
-            self._may_pipeline = False
         item = self.queue.popleft()
+        self.memory.sent(item, now_ms, is_first=not self.in_flight)
         self.in_flight.append(item)
-        self._last_sent_ts = item.max_timestamp
         return item
-
-    def guarded(self, now_ms: int) -> bool:
-        return self._may_pipeline and self._fresh(self._last_sent_ts, now_ms)
 
     # -- answers ----------------------------------------------------------------------------------------------------
 
@@ -259,9 +280,9 @@ class LaneRun:
         self.queued_bytes -= item.size if self.failure is None else 0
         if item.chunk is not None:
             item.chunk.release()
-        if self.failure is not None or answer.error_code:
+        if not self._judging or answer.error_code:
             self.meter.retried += item.count
-        if self.failure is None:
+        if self._judging:
             if answer.error_code:
                 self.counts.refused += 1
                 self.times.stuck_at(item.since_ms)
@@ -275,7 +296,7 @@ class LaneRun:
 
     def connection_ended(self, message: str) -> None:
         """No answer will come for what is in flight."""
-        self._unanswered = self._unanswered or bool(self.in_flight)
+        self._unanswered += [item.guarded for item in self.in_flight]
         self.times.stuck_at(self._head_ms())
         for item in self.in_flight:
             self.meter.retried += item.count
@@ -318,8 +339,7 @@ class LaneRun:
             last=(item.source_last, self.target_next - 1),
             differs_at=differs_at(self.acked.differs_at, (item.source_first, base), item.gap_at),
         )
-        self._may_pipeline = True
-        self._last_acked_ts = item.max_timestamp
+        self.memory.acknowledged(item, now_ms)
         self._confirmed = True
         self._parked = ("", 0)
         self._count(item, now_ms)

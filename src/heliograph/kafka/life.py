@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heliograph.errors import (
     AccessRefused,
@@ -22,16 +21,16 @@ from heliograph.errors import (
     LaneParked,
 )
 from heliograph.kafka.alignment import Aligner, NotAligned
-from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, Overtaken, PositionLost
-from heliograph.kafka.claims import open_next, transactional_id
-from heliograph.kafka.lane import LaneRun, Start
+from heliograph.kafka.attach import LostOnTarget, NewerGeneration, NotCountable, Overtaken, PositionLost, SourceCutBack
+from heliograph.kafka.lane import Failure, LaneRun, Start
+from heliograph.kafka.lane_generation import LaneGeneration
 from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.kafka.remedies import Remedies
 from heliograph.kafka.sides import TopicReplaced
 from heliograph.model.events import Event, EventKind
-from heliograph.model.lanes import Guard, Identity, Lane, LaneState, LedgerEntry
-from heliograph.replication.generations import EntryKey, encode_entry
-from heliograph.replication.openings import is_another
+from heliograph.model.lanes import Guard, LaneState, LedgerEntry
+from heliograph.replication.generations import encode_entry
+from heliograph.replication.ledger_keys import EntryKey
 from heliograph.wire.error_codes import describe
 
 if TYPE_CHECKING:
@@ -40,6 +39,11 @@ if TYPE_CHECKING:
 _SOON_SECONDS = 0.05
 _LOOK_AGAIN_SECONDS = 5.0
 _UNREACHABLE_MAX_MS = 4_000
+_TRIES_FOR_NEWER = 6
+_NEWER = -2
+"""Stands where a broker's error code would: how often the target knew a later epoch than the ledger."""
+
+T = TypeVar("T")
 
 
 class LaneLife:
@@ -54,14 +58,15 @@ class LaneLife:
         self._alone = asyncio.Event()
         self._held = False
         self._leaving = asyncio.Event()
-        self._handed: LedgerEntry | None = None
         self._backoff_ms = slot.plan.settings.retry_ms
-        self._opened_own = False
+        self._must_be_alone = False
+        self.generation = LaneGeneration(slot, run, rules, now_ms)
         self._events: list[Event] = []
         self._told: Event | None = None
         self._same_offsets = False
         self.followed_since = self.left_at = 0.0
-        self.guard = Guard.BROKER
+        self._guard = Guard.BROKER
+        run.is_alone = self._is_alone_now
         self.finished = False
         self.released = False
         self._steps = PolicySteps(self)
@@ -71,11 +76,27 @@ class LaneLife:
 
     def allow(self, held: bool, alone: bool, entry: LedgerEntry | None) -> None:
         if entry is not None:
-            self._handed = entry
+            self.generation.hand(entry)
         self._held = self._held or held
         if alone:
             self._alone.set()
         self._allowed.set()
+
+    def revoke(self) -> None:
+        """Another run may hold the flow: a lane that only the hold protects stops at once and drops what is queued."""
+        self._held = False
+        self._alone.clear()
+        if not self._is_permitted() and self.run.state in (LaneState.FOLLOWING, LaneState.DRAINING):
+            self.run.fail(Failure(None, "this run no longer holds the flow", finding="revoked"))
+
+    def wait_for_ledger(self, reason: str) -> None:
+        """How far the lane came is written nowhere: after a kill a compacted one would repeat all of that."""
+        if self.run.lane.compacted and self.run.state is LaneState.FOLLOWING:
+            self.run.fail(Failure(None, reason, finding="unwritten"))
+
+    def _is_permitted(self) -> bool:
+        """Whether what this attempt was told still allows the guard under which it attached."""
+        return {Guard.BROKER: True, Guard.FENCED: self._held, Guard.EXCLUSIVE: self._alone.is_set()}[self.guard]
 
     def leave(self) -> None:
         """Drain and end."""
@@ -127,24 +148,27 @@ class LaneLife:
     async def live(self) -> None:
         if await self._or_leaving(self._allowed.wait()):
             while not self._leaving.is_set():
-                start = await self._attach()
-                if start is not None and not self._leaving.is_set():
+                start = await self._unless_leaving(self._attach())
+                if start is not None and self._is_permitted() and not self._leaving.is_set():
                     await self._follow(start)
         await self._end()
 
     async def _attach(self) -> Start | None:
         run = self.run
-        self._attaching("")
+        # What made it attach again stays in sight until it follows: an attach may take seconds, and fail for the same reason.
+        self._attaching(run.reason if run.state in (LaneState.WAITING, LaneState.PARKED) else "")
         entry: LedgerEntry | None = None
         try:
-            entry = await self._aligned(await self._entry())
+            entry = await self._aligned(await self.generation.position())
             if entry is None:
                 return None
             attacher = self.slot.attacher(self.rules)
-            start = await attacher.attach(run.lane, entry, self.rules.read_committed, now_ms())
-            if not await self._steps.may_go_on(start, attacher):
-                return None
-            return start if await self._may_carry(start) else None
+            if self.generation.inherits:
+                start = await attacher.take_over(run.lane, entry, now_ms())
+            else:
+                start = await attacher.attach(run.lane, entry, self.rules.read_committed, now_ms())
+            may_carry = await self._steps.may_go_on(start, entry, attacher) and await self._may_carry(start)
+            return await self.generation.own(start, self._is_alone) if may_carry else None
         except HeliographError as error:
             await self._give_way(error, entry)
         except TimeoutError:
@@ -154,9 +178,13 @@ class LaneLife:
     async def _give_way(self, error: HeliographError, entry: LedgerEntry | None) -> None:
         """What keeps a lane from attaching at `entry`, and what is done about it."""
         match error:
-            case PositionLost() | LostOnTarget() | TopicReplaced():
+            case PositionLost() | LostOnTarget() | TopicReplaced() | SourceCutBack():
                 await self._steps.carry_out(self._settle(error, entry), str(error))
-            case NewerGeneration() | NotCountable() | Overtaken():
+            case NotCountable():
+                self.generation.doubt()  # the next try opens a generation of its own
+            case NewerGeneration() if self._remedies.count(_NEWER) > _TRIES_FOR_NEWER:
+                await self.park(EventKind.PARKED, f"identity conflict: {error}, and the ledger does not know it")
+            case NewerGeneration() | Overtaken():
                 await self.pause(LaneState.WAITING, str(error), soon=self._remedies.count(None) <= 3)
             case NotAligned():
                 await self.park(EventKind.ALIGNMENT, str(error), error.what_to_do)
@@ -174,86 +202,51 @@ class LaneLife:
             await self._steps.topic_replaced(error.on_source)
         elif isinstance(error, PositionLost) and entry is not None:
             await self._steps.position_lost(error.begins, entry)
+        elif isinstance(error, SourceCutBack) and entry is not None:
+            await self._steps.source_cut_before(error, entry)
         elif isinstance(error, LostOnTarget) and entry is not None:
             await self._steps.target_lost(error.lost, entry)
 
-    async def _entry(self) -> LedgerEntry:
-        entry = await self._find_entry()
-        if not _is_of(entry, self.run.lane):
-            raise LaneParked(
-                f"generation {entry.generation} counts another topic of this name: waiting for the next plan"
-            )
-        if (entry.rule.isolation == "read_committed", entry.rule.without) != (
-            self.rules.read_committed,
-            self.rules.home,
-        ):
-            without = f" without {entry.rule.without}" if entry.rule.without else ""
-            raise LaneParked(
-                f"generation {entry.generation} counts by {entry.rule.isolation}{without}, this flow by another rule (P7)"
-            )
-        return entry
-
-    async def _find_entry(self) -> LedgerEntry:
-        """The position to attach from: handed over, our own last one, or the ledger's; on compacted sources a new generation."""
-        run = self.run
-        handed, self._handed = self._handed, None
-        if handed is not None and _is_of(handed, run.lane):
-            # Exact, and its writer has left: even a compacted lane goes on in the same generation.
-            return handed
-        if run.lane.compacted:
-            return await self._own_generation()
-        known = run.acked
-        ledger = self.slot.warm.ledger(self.slot.plan.clusters[self.rules.target])
-        latest = (await ledger.refresh()).latest(run.lane.id)
-        if latest is None:
-            raise LaneParked("the ledger has no entry of this lane")
-        if known is not None and known.generation >= latest.generation and known.source_next >= latest.source_next:
-            return known
-        return latest
-
-    async def _own_generation(self) -> LedgerEntry:
-        """P8.2: on a compacted source every attempt writes under an epoch of its own, from the ledger's position."""
-        run = self.run
-        ledger = self.slot.warm.ledger(self.slot.plan.clusters[self.rules.target])
-        latest = (await ledger.refresh()).latest(run.lane.id)
-        if latest is None:
-            raise LaneParked("the ledger has no entry of this lane")
-        base = latest
-        known = run.acked
-        if known is not None and known.generation >= latest.generation and known.source_next >= latest.source_next:
-            base = known
-        first = run.counts.attaches == 0 and not self._opened_own
-        identity = await self.slot.identity(self.rules) if first else await self.fresh_identity()
-        self._opened_own = True
-        # Numbered after the latest, wherever it starts: a position of our own may be further on than the ledger's.
-        base = replace(base, generation=latest.generation)
-        won = await open_next(ledger, base, identity, base.source_next, now_ms(), self.slot.attempt)
-        if won.attempt != self.slot.attempt:
-            raise ConnectionLost("another attempt opened this generation first")
-        return won
-
-    async def fresh_identity(self) -> Identity:
-        client = self.slot.warm.client(self.slot.plan.clusters[self.rules.target])
-        return await client.new_identity(transactional_id(self.rules.flow))
-
     async def _may_carry(self, start: Start) -> bool:
-        """P5: race only where the broker guards; else wait until the last attempt is known dead, then attach anew."""
+        """P5: race only where the broker guards; else wait until the last attempt is known dead, then attach again."""
         run = self.run
+        if run.lane.compacted and (late := self.slot.books.late(self.rules.target)):
+            await self.pause(LaneState.WAITING, late)
+            return False
+        if self._must_be_alone:
+            self._must_be_alone = not await self._is_alone("the next records are older than the target remembers")
+            return not self._must_be_alone
         if start.guarded and not run.lane.compacted:
-            self.guard = Guard.BROKER
+            self._guard = Guard.BROKER
             return True
         if start.guarded and self._held:
             # The fresh epoch fences the last attempt with the first append (P8.3); another run would fence us in turn.
-            self.guard = Guard.FENCED
+            self._guard = Guard.FENCED
             return True
         return await self._is_alone(
             "the source is compacted" if run.lane.compacted else "the target keeps no memory of this lane"
         )
 
+    def must_be_alone(self) -> None:
+        """The records that come next take the guard away: no other attempt may be left."""
+        self._must_be_alone = True
+
+    def _is_alone_now(self) -> bool:
+        """A frozen task that wakes up has not been told yet what happened meanwhile: then nothing is believed."""
+        return self._alone.is_set() and self.slot.in_touch()
+
+    @property
+    def guard(self) -> Guard:
+        """What keeps a second attempt from repeating records, at this moment."""
+        if self._guard is Guard.EXCLUSIVE and self.run.state in (LaneState.FOLLOWING, LaneState.DRAINING):
+            remembered = self.run.memory.is_kept(now_ms())
+            return (Guard.FENCED if self.run.lane.compacted else Guard.BROKER) if remembered else Guard.EXCLUSIVE
+        return self._guard
+
     async def _is_alone(self, cause: str) -> bool:
         """Whether the last attempt is known dead; waits a while for it."""
-        self.guard = Guard.EXCLUSIVE
-        if self._alone.is_set():
+        self._guard = Guard.EXCLUSIVE
+        if self._is_alone_now():
             return True
         why = f"{cause}: waiting until the last attempt is known dead"
         self.run.become(LaneState.WAITING, why, now_ms())
@@ -275,12 +268,15 @@ class LaneLife:
             return entry
         if not await self._is_alone("the remote partition is filled first"):
             return None
-        aligned = await aligner.align(entry, self._attaching, self._leaving.is_set)
+        aligned = await aligner.align(entry, self._attaching, self._must_stop)
         if aligned is not None:
             # Before the first record: whoever comes next must not take records for filler.
             key = EntryKey(entry.lane, entry.generation)
-            await self.slot.warm.ledger(cluster).write([(key, encode_entry(aligned))], now_ms())
+            await self.generation.ledger.write([(key, encode_entry(aligned))], now_ms())
         return aligned
+
+    def _must_stop(self) -> bool:
+        return self._leaving.is_set() or not self._is_permitted()
 
     def _attaching(self, how_far: str) -> None:
         self.run.become(LaneState.ATTACHING, how_far, now_ms())
@@ -337,6 +333,16 @@ class LaneLife:
         """The lane got further since it last paused: pauses begin small again."""
         self._backoff_ms = self.slot.plan.settings.retry_ms
 
+    async def _unless_leaving(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What `work` comes to; None when the lane must leave, which ends it wherever it is."""
+        task = asyncio.create_task(work)
+        try:
+            await self._or_leaving(asyncio.wait({task}))
+        finally:
+            task.cancel()
+        await asyncio.wait({task})
+        return None if task.cancelled() else task.result()
+
     async def _or_leaving(self, waiting: Coroutine[Any, Any, object]) -> bool:
         """True when `waiting` ended, False when the lane must leave."""
         work = asyncio.create_task(waiting)
@@ -347,14 +353,6 @@ class LaneLife:
         finally:
             work.cancel()
             leaving.cancel()
-
-
-def _is_of(entry: LedgerEntry, lane: Lane) -> bool:
-    """Whether an entry counts the topics that the plan knows; one that was made anew has another generation."""
-    return not (
-        is_another(entry.source_topic_id, lane.source_topic_id)
-        or is_another(entry.target_topic_id, lane.target_topic_id)
-    )
 
 
 def now_ms() -> int:

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
-from heliograph.kafka.ledger import Record as Row
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.topic_writer import Record as Row
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.replication.mm2_progress import HandBack, Stored
 from heliograph.wire.error_codes import describe
 from heliograph.wire.mm2 import StoredOffset, decode_stored_offset, encode_stored_offset, partition_of
@@ -50,17 +50,21 @@ async def write_stored(client: ClusterClient, entries: Sequence[HandBack], sourc
         await writer.append(rows, now_ms)
 
 
-async def connector_configs(client: ClusterClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """By name, the configurations of the connectors that these topics of Connect's tell of."""
-    found: dict[str, dict[str, str]] = {}
+async def connector_configs(client: ClusterClient, topics: Sequence[str]) -> dict[str, list[dict[str, str]]]:
+    """By name, the configurations of the connectors that these topics of Connect's tell of: one for each that has the name."""
+    found: dict[str, list[dict[str, str]]] = {}
     for topic in topics:
+        latest: dict[str, dict[str, str]] = {}
         try:
             async for record in _records(client, topic):
                 key = (record.key or b"").decode(errors="replace")
                 if key.startswith(_CONNECTOR_KEY):
-                    found[key.removeprefix(_CONNECTOR_KEY)] = _properties(record.value)
+                    latest[key.removeprefix(_CONNECTOR_KEY)] = _properties(record.value)
         except BrokerRefused:
             continue  # gone, or not ours to read: nothing is known, and the check has a line for it
+        for name, config in latest.items():
+            if config:
+                found.setdefault(name, []).append(config)
     return found
 
 

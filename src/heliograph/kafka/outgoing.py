@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 
 class Chunk:
-    """A fetched buffer; goes back to its pool when the last batch in it was acknowledged or dropped."""
+    """A fetched buffer; goes back to its pool when the last batch in it was handed to a socket or dropped."""
 
-    __slots__ = ("_give_back", "buffer", "holders", "size")
+    __slots__ = ("_give_back", "buffer", "holders", "since", "size")
 
-    def __init__(self, buffer: bytearray, size: int, give_back: Callable[[Chunk], None]) -> None:
+    def __init__(self, buffer: bytearray, size: int, give_back: Callable[[Chunk], None], since: float = 0.0) -> None:
         self.buffer = buffer
         self.size = size
+        self.since = since
         self.holders = 1
         self._give_back = give_back
 
@@ -45,5 +46,7 @@ class Outgoing:
     reason: str = ""
     gap_at: int = -1
     """The source offset of its first record that does not follow the one before it; -1: they all do."""
+    guarded: bool = True
+    """Once it is sent: the target remembers the lane, so that this batch lands once however often it is sent."""
     since_ms: int = 0
     """Its first timestamp; once it is queued: since when it waits to be copied."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.attach import Attacher
-from heliograph.kafka.claims import open_next
+from heliograph.kafka.attach_findings import SourceCutBack
 from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.common_end import common_end
 from heliograph.kafka.dead_letter import DeadLetters, read_bad
@@ -59,15 +59,15 @@ class PolicySteps:
 
     # -- at attach --------------------------------------------------------------------------------------------------
 
-    async def may_go_on(self, start: Start, attacher: Attacher) -> bool:
-        """What attach found that a policy must judge before the first record is sent."""
+    async def may_go_on(self, start: Start, entry: LedgerEntry, attacher: Attacher) -> bool:
+        """What attach, from `entry` on, found that a policy must judge before the first record is sent."""
         self._suspected.clear()
         if start.went_back:
             went_back = TargetWentBack(self._remote, start.went_back)
             if not await self._judge(decide(self._policies, went_back)):
                 return False
         if start.target_next is None:
-            header = await attacher.foreign(self._lane, start.entry)
+            header = await attacher.foreign(self._lane, entry)
             if header is not None:
                 found = ForeignRecords(self._remote, header.base_offset, producer_id=header.producer_id)
                 return await self._judge(decide(self._policies, found))
@@ -90,6 +90,16 @@ class PolicySteps:
     async def topic_replaced(self, on_source: bool) -> None:
         situation = SourceReplaced(self._life.subject) if on_source else TargetReplaced(self._remote)
         await self._judge(decide(self._policies, situation))
+
+    async def source_cut_before(self, found: SourceCutBack, entry: LedgerEntry) -> None:
+        """P10.2, found while nobody carried the lane: the copy goes on from where both are the same, once it is believed."""
+        cut = SourceCut(self._life.subject, found.position, found.ends_at, found.agrees_to)
+        decision = decide(self._policies, cut)
+        if decision.parks or await self._believe("source", decision.reason):
+            reached = replace(
+                entry, source_next=found.agrees_to, source_epoch=found.epoch, target_next=found.target_next
+            )
+            await self._open(decision, reached)
 
     async def target_lost(self, lost: Lost, entry: LedgerEntry) -> None:
         """P9: copy again, once it is believed."""
@@ -176,10 +186,7 @@ class PolicySteps:
         """Park, or open the next generation at the decision's start."""
         if not await self._judge(decision):
             return False
-        life = self._life
-        ledger = life.slot.warm.ledger(life.slot.plan.clusters[life.rules.target])
-        identity = await life.fresh_identity()
-        self._run.acked = await open_next(ledger, entry, identity, decision.start, life.now_ms(), life.slot.attempt)
+        self._run.acked = await self._life.generation.open(entry, decision.start)
         return True
 
     async def _recopy(self, lost: Lost, entry: LedgerEntry) -> None:

@@ -1,7 +1,8 @@
 """Writing to a target broker for many lanes: one batch of each ready lane per request, a few requests on the way.
 
 One connection per writer keeps a lane's batches in order. The broker takes one batch per partition per request, so requests are
-formed as late as possible: what gathers while five are on the way shares the next one.
+formed as late as possible: what gathers while five are on the way shares the next one. A batch's buffer is needed until the socket
+has taken it: what is sent again is read again.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from functools import lru_cache
 
 from heliograph.errors import ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import CLIENT_ID, DEFAULT_BUFFERS, Buffer, Connection
+from heliograph.kafka.connections import CLIENT_ID, Buffer, Connection
 from heliograph.kafka.lane import LaneRun
-from heliograph.kafka.ledger import PRODUCE_API
+from heliograph.kafka.outgoing import Outgoing
+from heliograph.kafka.pace import Pace
+from heliograph.kafka.sockets import DEFAULT_BUFFERS
+from heliograph.kafka.topic_writer import PRODUCE_API
 from heliograph.metrics.meters import WriterMeter
+from heliograph.model.takeover import answer_limit_s
 from heliograph.wire.error_codes import describe
 from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
 
 _REQUESTS_ON_THE_WAY = 5
 _REQUEST_BYTES = 8 << 20
 _REQUEST_LANES = 200
+_MOVED = {3, 5, 6, 7, 19, 20, 56, 74, 75}
+"""Refusals after which another broker may know better who leads."""
 
 
 class _LoginEnds(Exception):
@@ -54,13 +61,23 @@ class TargetWriter:
         self._connection: Connection | None = None
         self._unsent: list[memoryview] = []
         """The rest of a request that the socket did not take at once; nothing is sent before it."""
-        self._waiting: deque[tuple[float, list[LaneRun]]] = deque()
+        self._sending: list[Outgoing] = []
+        """The batches of that request."""
+        self._waiting: deque[tuple[float, int, list[LaneRun]]] = deque()
+        """Requests on the way: since when, how large, for whom."""
+        self._oldest_since = self._held_until = 0.0
+        self._pace = Pace()
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._answer = bytearray(1 << 16)
         self.buffers = DEFAULT_BUFFERS
         self.meter = WriterMeter()
         """The slot's for this target."""
+
+    @property
+    def queued(self) -> dict[LaneRun, None]:
+        """The lanes with something to send; lanes know it as their outbox."""
+        return self._queued
 
     @property
     def sockets(self) -> tuple[int, int] | None:
@@ -115,6 +132,7 @@ class TargetWriter:
         except HeliographError as error:
             self._lose(str(error))
             return False
+        connection.send_nothing_late()
         renew = False
         try:
             async with asyncio.TaskGroup() as group:
@@ -132,11 +150,17 @@ class TargetWriter:
         return renew
 
     async def _watch(self, connection: Connection) -> None:
-        """An answer that is due for longer than the request's own limit will not come."""
-        limit_s = self._timeout_ms / 1000 + 5
+        """An answer that is due for longer than the request's own limit will not come. A request is due once those before it
+        were answered and all of it has left; while the broker holds us back nothing is due. One that may land after another
+        attempt took its lane over is not waited for: with the connection ends what has not left yet."""
+        limit_s = answer_limit_s(self._timeout_ms)
         while True:
             await asyncio.sleep(1)
-            if self._waiting and self._loop.time() - self._waiting[0][0] > limit_s:
+            if any(run.may_land_twice for _, _, runs in self._waiting for run in runs):
+                connection.close()
+                raise ConnectionLost(f"{connection.name}: another attempt may carry what is on its way by now")
+            due = max(self._oldest_since, self._held_until, connection.moved_at)
+            if self._waiting and self._loop.time() - due > limit_s:
                 connection.close()
                 raise ConnectionLost(f"{connection.name}: a produce request was not answered within {limit_s:g} s")
 
@@ -151,34 +175,56 @@ class TargetWriter:
             while self._unsent:
                 await connection.send(self._unsent)
                 self._unsent = []
+                self._let_go()
                 self._send_now(connection)
 
     def _send_now(self, connection: Connection) -> None:
         """Requests, until too many are on the way, nothing is left to send, or the socket takes no more."""
         while not self._unsent and len(self._waiting) < _REQUESTS_ON_THE_WAY:
-            if connection.login_ends:
-                return  # with the last answer the connection is given up
+            # A login that ends is renewed on another connection, once the last answer has come.
+            if connection.login_ends or self._is_held_back():
+                return
             runs, topics = self._form()
             if not runs:
                 return
-            self._waiting.append((self._loop.time(), runs))
+            now = self._loop.time()
+            if not self._waiting:
+                self._oldest_since = now
+            self._waiting.append((now, sum(item.size for item in self._sending), runs))
             version, number = _version(connection), connection.next_correlation()
             self._unsent = connection.send_now(encode_produce(version, number, CLIENT_ID, self._timeout_ms, topics))
+            if not self._unsent:
+                self._let_go()
+
+    def _is_held_back(self) -> bool:
+        """A broker that is over a quota's limit reads nothing more for a while (KIP-219)."""
+        if self._held_until and self._loop.time() >= self._held_until:
+            self._held_until = 0.0
+        return self._held_until > 0
+
+    def _let_go(self) -> None:
+        """The socket has all of a request."""
+        for item in self._sending:
+            if item.chunk is not None:
+                item.chunk.release()
+                item.chunk = None
+        self._sending = []
 
     def _form(self) -> tuple[list[LaneRun], list[ProduceTopic]]:
         """At most one batch of each lane that may send now, the longest waiting lanes first."""
         now_ms = self._now_ms()
         chosen: list[LaneRun] = []
         batches: dict[tuple[str, str], list[tuple[int, Buffer]]] = {}
-        size = 0
+        size, most = 0, min(_REQUEST_BYTES, self._pace.size)
         for run in list(self._queued):
             if not run.queue:
                 del self._queued[run]  # it failed, and reads again what it had
             if not run.can_send(now_ms):
                 continue
-            if chosen and (size + run.queue[0].size > _REQUEST_BYTES or len(chosen) >= _REQUEST_LANES):
+            if chosen and (size + run.queue[0].size > most or len(chosen) >= _REQUEST_LANES):
                 break
             item = run.take(now_ms)
+            self._sending.append(item)
             size += item.size
             chosen.append(run)
             lane = run.lane
@@ -193,8 +239,14 @@ class TargetWriter:
         while True:
             answer, size = await connection.receive_into(self._answer_buffer)
             result = decode_produce(version, memoryview(answer)[:size])
-            sent, runs = self._waiting.popleft()
-            self.meter.answered(self._loop.time() - sent, result.throttle_ms)
+            sent, size, runs = self._waiting.popleft()
+            now = self._loop.time()
+            self.meter.answered(now - sent, result.throttle_ms)
+            self._pace.took(size, now - self._oldest_since + result.throttle_ms / 1000)
+            self._oldest_since = now
+            if result.throttle_ms > 0:
+                self._held_until = now + result.throttle_ms / 1000
+                self._loop.call_later(result.throttle_ms / 1000, self.wake)
             answers = {(part.topic, part.partition): part for part in result.partitions}
             now_ms = self._now_ms()
             for run in runs:
@@ -213,6 +265,8 @@ class TargetWriter:
         if part.error_code:
             detail = f" ({part.error_message})" if part.error_message else ""
             message = f"writing {lane.remote_topic}-{lane.id.partition}: {describe(part.error_code)}{detail}"
+            if part.error_code in _MOVED:
+                self._client.doubt((lane.target_topic_id, lane.id.partition), part.leader_id, part.leader_epoch)
         run.answered(part, message, now_ms)
 
     def _answer_buffer(self, size: int) -> bytearray:
@@ -223,8 +277,11 @@ class TargetWriter:
     def _lose(self, message: str) -> None:
         if self._connection is not None:
             self._connection.close()
+        self._client.doubt()
         self._waiting.clear()
         self._unsent = []
+        self._sending = []  # what has a buffer still gives it back with its lane
+        self._held_until = 0.0
         for run in list(self._lanes.values()):
             run.connection_ended(message)
         self._on_answer()

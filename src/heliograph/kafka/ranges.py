@@ -5,12 +5,13 @@ The lanes' own endless reading is in fetch.py. Here every call is one Fetch on a
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from heliograph.errors import BrokerRefused, ConnectionLost
+from heliograph.errors import BrokerRefused, ConnectionLost, HeliographError
 from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.connections import CLIENT_ID
 from heliograph.kafka.refusals import topic_refused
@@ -38,6 +39,17 @@ class Log:
     partition: int
     node: int
     leader_epoch: int = -1
+    after_epoch: int = -1
+    """Leader epoch of the batch before the place where reading begins: a log that was cut back since shows (`Diverged`)."""
+
+
+class Diverged(HeliographError):
+    """The log is not the one that was read before: `epoch`, which the reader knew or the last one before, ends at `ends_at`."""
+
+    def __init__(self, what: str, ends_at: int, epoch: int) -> None:
+        super().__init__(f"{what}: it was cut back to {ends_at} since it was last read")
+        self.ends_at = ends_at
+        self.epoch = epoch
 
 
 @dataclass(frozen=True)
@@ -62,10 +74,11 @@ class Judge(Protocol):
 async def fetch_once(
     client: ClusterClient, log: Log, offset: int, *, committed: bool, max_bytes: int = _CHUNK_BYTES, wait_ms: int = 0
 ) -> tuple[bytearray, FetchedPartition]:
-    """One Fetch; at the end of the log it waits so long for more. BrokerRefused for the partition's error."""
+    """One Fetch; at the end of the log it waits so long for more. BrokerRefused for the partition's error, Diverged."""
     connection = await client.connection(log.node, "poll" if wait_ms else "range")
     version = connection.version(FETCH_API, 13)
-    part = FetchPartition(log.partition, -1, offset, -1, max_bytes)
+    max_bytes = min(max_bytes, connection.pace.size)
+    part = FetchPartition(log.partition, -1, offset, log.after_epoch, max_bytes)
     topic = FetchTopic(log.topic, uuid.UUID(log.topic_id).bytes, [part])
     settings = FetchSettings(
         max_wait_ms=wait_ms, min_bytes=int(wait_ms > 0), max_bytes=max_bytes, read_committed=committed
@@ -73,6 +86,7 @@ async def fetch_once(
     answer = await connection.exchange(
         lambda correlation: [encode_fetch(version, correlation, CLIENT_ID, settings, [topic])]
     )
+    connection.pace.took(len(answer), asyncio.get_running_loop().time() - connection.began_at)
     result = decode_fetch(version, answer)
     what = f"reading {log.topic}-{log.partition} at {offset}"
     if result.error_code:
@@ -82,6 +96,8 @@ async def fetch_once(
     fetched = result.partitions[0]
     if fetched.error_code:
         raise topic_refused(fetched.error_code, what, "READ", log.topic, client.cluster.alias)
+    if fetched.diverging_epoch >= 0:
+        raise Diverged(what, fetched.diverging_end, fetched.diverging_epoch)
     return answer, fetched
 
 
@@ -108,6 +124,8 @@ async def read_range(
                 dropped = CAME_HOME if home.is_theirs(header.producer_id) else None
             yield Seen(header, view[at : at + header.size], dropped)
             offset = header.next_offset
+            if log.after_epoch >= 0 and header.leader_epoch != log.after_epoch:
+                log = replace(log, after_epoch=header.leader_epoch)
         if offset == before:
             if fetched.end - fetched.start == 0:
                 return

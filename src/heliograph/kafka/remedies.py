@@ -13,7 +13,7 @@ from heliograph.kafka.client import EARLIEST, LATEST
 from heliograph.kafka.lane import Failure
 from heliograph.kafka.policy_steps import PolicySteps
 from heliograph.model.events import EventKind
-from heliograph.model.lanes import Guard, LaneState
+from heliograph.model.lanes import LaneState
 from heliograph.replication.permissions import missing_on_topic, missing_to_write
 from heliograph.replication.policies import RECORD_CODES
 from heliograph.replication.reactions import Action, react
@@ -27,6 +27,8 @@ _YIELD_MAX_SECONDS = 10.0
 _OUT_OF_ORDER = 45
 _TOO_LARGE = (10, 18)
 _SMALLEST_PIECE = 1024
+_OTHER_REPLICAS = 10
+"""How often a source may say that it cannot read a partition before somebody must look: another replica may lead meanwhile."""
 
 
 class Remedies:
@@ -54,11 +56,21 @@ class Remedies:
             self._tries.clear()
         if progress >= 0 and not self._tries:
             self._life.moved_on()
+        if self._run.lost_unguarded:
+            # A request outlives its connection, and nothing but time keeps the target from taking it twice (5f), whatever
+            # else stopped the lane.
+            wait_s = self._life.slot.plan.settings.takeover_wait_s
+            await self._life.pause(LaneState.WAITING, failure.message, seconds=wait_s)
+            return
         match failure.finding:
             case "":
                 await self._react_to_code(failure)
-            case "source":
+            case "source" if failure.code is not None and self.count(failure.code) > _OTHER_REPLICAS:
+                await self._park(failure)
+            case "source" | "revoked" | "unwritten":
                 await self._life.pause(LaneState.WAITING, failure.message, soon=self.count(None) <= 3)
+            case "unguarded":
+                self._life.must_be_alone()
             case "corrupt":
                 await self._again_or_park(failure, 1)
             case _:
@@ -99,11 +111,6 @@ class Remedies:
         tries = self.count(failure.code)
         if failure.code == _OUT_OF_ORDER and tries <= reaction.tries:
             await self._yield_to_other(failure)
-            return
-        if failure.code is None and self._life.guard is Guard.EXCLUSIVE:
-            # A request outlives its connection, and nothing but time keeps the target from taking it twice (5f).
-            wait_s = self._life.slot.plan.settings.takeover_wait_s
-            await self._life.pause(LaneState.WAITING, failure.message, seconds=wait_s)
             return
         if failure.code in _TOO_LARGE and self._can_shrink():
             self._run.max_bytes = self._run.refused.size // 2  # its config changed since we read it: smaller pieces
@@ -197,3 +204,8 @@ class Remedies:
             await self._steps.data_lost(run.acked, position, begins)
         elif position > ends:
             await self._steps.source_short(position, ends, begins)
+        else:
+            # The position is there, and the leader still refuses: it cannot tell where the last epoch ended, or moves to
+            # another tier. It may be over in a moment, or need a person; until then it is not asked at wire speed.
+            message = f"{failure.message}, though it has {begins} to {ends} and the lane is at {position}"
+            await life.pause(LaneState.WAITING, message, soon=self.count(failure.code) <= 1)

@@ -8,31 +8,36 @@ reports.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.bookkeeping import Bookkeeper
-from heliograph.kafka.claims import transactional_id
-from heliograph.kafka.client import ClusterClient, TopicView
-from heliograph.kafka.connections import DEFAULT_BUFFERS, Buffers
+from heliograph.kafka.claims import Openings, transactional_id
+from heliograph.kafka.client import ClusterClient
 from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.fetch import SourceReader
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.lane import LaneRun
+from heliograph.kafka.leaders import nodes_of
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import LaneLife, now_ms
-from heliograph.kafka.memory import Memory, ReadLimits
+from heliograph.kafka.memory import Fairness, Memory, ReadLimits
+from heliograph.kafka.mishaps import live_through
 from heliograph.kafka.produce import TargetWriter
+from heliograph.kafka.sockets import DEFAULT_BUFFERS, Buffers
 from heliograph.metrics.meters import FlowMeter, WriterMeter
 from heliograph.model.clusters import Cluster
 from heliograph.model.lanes import Identity, Lane, LaneState, LedgerEntry
 from heliograph.model.policies import Policies
 from heliograph.replication.throttle import Throttle
 
+_log = logging.getLogger(__name__)
 _HOUSEKEEPING_SECONDS = 0.1
 _HELD_BACK_SECONDS = 2.0
 
@@ -115,6 +120,14 @@ class Warm:
             self._homes[key] = Home(self.ledger(cluster), flow, trusted)
         return self._homes[key]
 
+    def replace(self, clusters: Iterable[Cluster]) -> None:
+        """These are used from now on: clients of the same clusters with other credentials or addresses are closed."""
+        wanted = {cluster.alias: cluster for cluster in clusters}
+        for known in [one for one in self._clients if wanted.get(one.alias, one) != one]:
+            self._clients.pop(known).close()
+            self._ledgers.pop(known, None)
+            self._homes = {key: home for key, home in self._homes.items() if key[0] != known}
+
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
@@ -131,6 +144,8 @@ class Slot:
         self.warm = warm
         self.attempt = attempt
         self.memory = Memory(plan.settings.memory_bytes)
+        self.memory.make_room = lambda: self.memory.squeeze(life.run for life in self.lives.values())
+        self._fairness = Fairness(self.memory, lambda: [writer.queued for writer in self._writers.values()])
         self.throttle = Throttle(time.monotonic, dict(rate for rules in plan.flows.values() for rate in rules.throttle))
         self.lives: dict[str, LaneLife] = {}
         self.ended: list[str] = []
@@ -140,6 +155,9 @@ class Slot:
         """Lanes of which there may be something to report."""
         self.unwritten: set[LaneRun] = set()
         """Lanes whose position the ledger may not have."""
+        self.books = Bookkeeper(self)
+        self.in_touch: Callable[[], bool] = lambda: True
+        """Whether the driver was heard lately: what it said of other attempts may be over otherwise."""
         self.began: list[str] = []
         """Lanes that are read now, likewise."""
         self.meters = {flow: FlowMeter() for flow in plan.flows}
@@ -148,11 +166,13 @@ class Slot:
         self._readers: dict[tuple[str, int], SourceReader] = {}
         self._writers: dict[tuple[str, int], TargetWriter] = {}
         self._attachers: dict[str, Attacher] = {}
+        self.openings: dict[str, Openings] = {}
+        """By target."""
         self._identities: dict[str, Identity] = {}
         self._identity_lock = asyncio.Lock()
         for lane in plan.lanes:
             rules = plan.flows[lane.id.flow]
-            run = LaneRun(lane, plan.settings.window, rules.expiration_ms, plan.until.get(lane.id.key))
+            run = LaneRun(lane, plan.settings.window, self._expiration_ms(rules), plan.until.get(lane.id.key))
             run.told = (self.news, self.unwritten)
             run.meter = self.meters[lane.id.flow]
             self.lives[lane.id.key] = LaneLife(self, run, rules)
@@ -169,6 +189,12 @@ class Slot:
         for key in keys:
             if key in self.lives:
                 self.lives[key].allow(alone if held is None else held, alone, entries.get(key))
+
+    def revoke(self, keys: Iterable[str]) -> None:
+        """Another run may hold the flow of these lanes: those that the target does not guard stop until they may `go` again."""
+        for key in keys:
+            if key in self.lives:
+                self.lives[key].revoke()
 
     def release(self, keys: Iterable[str]) -> None:
         """Drain these lanes; each reports itself released when its position is in the ledger."""
@@ -190,22 +216,31 @@ class Slot:
         try:
             await self._carry()
         finally:
+            for openings in self.openings.values():
+                openings.close()
             for reader in self._readers.values():
                 await reader.close()
             for writer in self._writers.values():
                 await writer.close()
 
     async def _carry(self) -> None:
-        books = Bookkeeper(self)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(life.live()) for life in self.lives.values()]
+            tasks = [group.create_task(live_through(self, key)) for key in self.lives]
             keepers = [
-                group.create_task(work) for work in (books.keep(), self._finish_lanes(), self._watch_held_back())
+                group.create_task(work) for work in (self.books.keep(), self._finish_lanes(), self._watch_held_back())
             ]
             await asyncio.gather(*tasks)
             for keeper in keepers:
                 keeper.cancel()
-        await books.close()
+        await self.books.close()
+
+    async def take_out(self, run: LaneRun) -> None:
+        """A lane that stopped is no longer read, nor written once its answers have come."""
+        for reader in self._readers.values():
+            reader.remove(run)
+        await run.idle.wait()
+        for writer in self._writers.values():
+            writer.remove(run)
 
     async def prepare(self) -> None:
         """Open what the lanes will need, so that a hand-over costs a few round trips and no connection."""
@@ -218,10 +253,10 @@ class Slot:
                 target.metadata(lane.remote_topic for lane in lanes),
                 self.warm.ledger(self.plan.clusters[rules.target]).refresh(),
             )
-            for node in _leaders(read, [(lane.id.topic, lane.id.partition) for lane in lanes]):
+            for node in nodes_of(read, [(lane.id.topic, lane.id.partition) for lane in lanes]):
                 await self.reader(rules, node).warm()
                 await source.connection(node)
-            for node in _leaders(written, [(lane.remote_topic, lane.id.partition) for lane in lanes]):
+            for node in nodes_of(written, [(lane.remote_topic, lane.id.partition) for lane in lanes]):
                 self.writer(rules, node).warm()
                 await target.connection(node)
 
@@ -235,23 +270,37 @@ class Slot:
     async def _watch_held_back(self) -> None:
         while True:
             await asyncio.sleep(_HELD_BACK_SECONDS)
-            await name_open_transactions(self)
+            try:
+                await name_open_transactions(self)
+                for reader in [one for one in self._readers.values() if one.must_look_elsewhere]:
+                    with contextlib.suppress(HeliographError):
+                        await reader.look_elsewhere()
+            except Exception:  # noqa: BLE001  an outermost loop: what only looks must not end the lanes
+                _log.exception("looking for open transactions and silent brokers")
 
-    async def identity(self, rules: FlowRules) -> Identity:
-        """P8.2: one identity per attempt and flow, for the first generation of each compacted lane in it."""
+    async def identity(self, rules: FlowRules, newer_than: Identity) -> Identity:
+        """P8.2: an identity of this attempt that shuts out `newer_than`. A thousand lanes that ask at once share one."""
         async with self._identity_lock:
-            if rules.flow not in self._identities:
+            known = self._identities.get(rules.flow)
+            if known is None or not known.shuts_out(newer_than):
                 client = self.warm.client(self.plan.clusters[rules.target])
-                self._identities[rules.flow] = await client.new_identity(transactional_id(rules.flow))
-            return self._identities[rules.flow]
+                known = self._identities[rules.flow] = await client.new_identity(transactional_id(rules.flow))
+            return known
 
     # -- parts, made when the first lane needs them -----------------------------------------------------------------
+
+    def _expiration_ms(self, rules: FlowRules) -> int:
+        """How long the target remembers, by the clock here: behind that of the brokers, it forgets sooner."""
+        return rules.expiration_ms - self.warm.ledger(self.plan.clusters[rules.target]).behind_ms
 
     def attacher(self, rules: FlowRules) -> Attacher:
         if rules.flow not in self._attachers:
             source = self.warm.client(self.plan.clusters[rules.source])
-            target = self.warm.client(self.plan.clusters[rules.target])
-            self._attachers[rules.flow] = Attacher(source, target, rules.expiration_ms, rules.home_ledger)
+            at = self.plan.clusters[rules.target]
+            target, ledger = self.warm.client(at), self.warm.ledger(at)
+            self._attachers[rules.flow] = Attacher(
+                source, target, self._expiration_ms(rules), rules.home_ledger, ledger
+            )
         return self._attachers[rules.flow]
 
     def reader(self, rules: FlowRules, node: int) -> SourceReader:
@@ -266,7 +315,7 @@ class Slot:
             self._readers[key] = SourceReader(client, node, cutter, self.memory, rules.limits, self._wake_writers)
             self._readers[key].throttle = self.throttle
             self._readers[key].meter = self.meters[rules.flow]
-            self.memory.readers = len(self._readers)
+            self._readers[key].fairness = self._fairness
         return self._readers[key]
 
     def writer(self, rules: FlowRules, node: int) -> TargetWriter:
@@ -307,15 +356,6 @@ class Slot:
     def _wake_readers(self) -> None:
         for reader in self._readers.values():
             reader.wake()
-
-
-def _leaders(views: Mapping[str, TopicView], names: list[tuple[str, int]]) -> set[int]:
-    found = {
-        view.leaders[partition].node
-        for topic, partition in names
-        if (view := views.get(topic)) is not None and partition in view.leaders
-    }
-    return {node for node in found if node >= 0}
 
 
 async def name_open_transactions(slot: Slot) -> None:

@@ -82,7 +82,8 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has no
         try:
             status, body = _post(source)
         except (OSError, http.client.HTTPException) as error:
-            raise ConnectionLost(f"{_OPTION} {source.url} does not answer: {str(error) or 'no answer'}") from error
+            # Not from the error: whoever asks whether a broker refused the connection must not find the endpoint's refusal.
+            raise ConnectionLost(f"{_OPTION} {source.url} does not answer: {str(error) or 'no answer'}") from None
         if status >= 500 or status == 429:
             raise ConnectionLost(f"{_OPTION} {source.url} answers with status {status}")
         if status != 200:

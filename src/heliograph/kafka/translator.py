@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from heliograph.kafka.batch_at import BatchAt
-from heliograph.kafka.homecoming import Home
+from heliograph.kafka.homecoming import Home, HomeNotKnown
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.log_ends import End
 from heliograph.kafka.ranges import Seen, read_range
@@ -67,13 +67,27 @@ class Part:
         return next((reason for first, after, reason in self.left_out if first <= offset < after), "")
 
 
+@dataclass(frozen=True)
+class Lineage:
+    """What the ledger knows of a flow beyond its lanes' entries."""
+
+    producers: frozenset[int] = frozenset()
+    """Every producer id under which the flow ever wrote: the coordinator may give it a new one."""
+    home_ledger: str = ""
+    """The topic id of the source's ledger, which tells what came home; empty: whichever is there."""
+
+
+_NO_LINEAGE = Lineage()
+
+
 class Translator:
     """Of one lane, by one entry of the ledger."""
 
-    def __init__(self, entry: LedgerEntry, source: End, target: End) -> None:
+    def __init__(self, entry: LedgerEntry, source: End, target: End, lineage: Lineage = _NO_LINEAGE) -> None:
         self.entry = entry
         without = entry.rule.without
-        self._home = Home(Ledger(source.client), without) if without else None
+        self._home = Home(Ledger(source.client), without, lineage.home_ledger) if without else None
+        self._producers = lineage.producers | {entry.identity.producer_id}
         self.source = source
         self.target = target
         self._here = BatchAt(source.client, source.log, source.start, source.end)
@@ -84,6 +98,12 @@ class Translator:
 
     async def translate(self, offset: int, reverse: bool = False) -> Answer:
         """The offset of the same record on the target; `reverse`: on the source, of an offset on the target."""
+        try:
+            return await self._translate(offset, reverse)
+        except HomeNotKnown as error:
+            return NotKnown(error.reason)
+
+    async def _translate(self, offset: int, reverse: bool) -> Answer:
         here, _ = self._ends(reverse)
         window = window_of(self.entry, offset, reverse)
         if isinstance(window, NotYetCopied):
@@ -96,7 +116,7 @@ class Translator:
         if offset < here.start:
             if not reverse and (left_out := await self.left_out(window)):
                 return left_out
-            resume = position_of(await self.translate(here.start, reverse))
+            resume = position_of(await self._translate(here.start, reverse))
             return Gone(_name(reverse), f"the {_name(reverse)} begins at {here.start}", resume)
         return await self._searched(offset, window, reverse)
 
@@ -128,8 +148,8 @@ class Translator:
             begins = (
                 (window.begin.target, window.begin.source) if reverse else (window.begin.source, window.begin.target)
             )
-            whole = here.start <= begins[0] and there.start <= begins[1]
-            both = Counted(Runs(mine.runs), Runs(other.runs), end, whole, _name(not reverse))
+            is_cut = here.start > begins[0], there.start > begins[1]
+            both = Counted(Runs(mine.runs), Runs(other.runs), end, is_cut, _name(not reverse))
             found = by_count(offset, both)
         if isinstance(found, Exact) and found.is_record:
             return await self._checked(offset, found.offset, reverse)
@@ -148,7 +168,9 @@ class Translator:
         mine, other = await asyncio.gather(near.record(offset), far.record(moved))
         if mine is None or other is None:
             return Exact(moved, is_record=other is not None)
-        if mine[1:] != other[1:] or (mine[0] != other[0] and not await self._appends_time()):
+        copy = await self._there.batch(offset if reverse else moved)
+        append_time = copy is not None and copy.header.is_append_time
+        if mine[1:] != other[1:] or (mine[0] != other[0] and not append_time):
             return NotKnown(
                 f"disproved: record {moved} of the {_name(not reverse)} is not record {offset} of the other side"
             )
@@ -176,14 +198,14 @@ class Translator:
         if after is None:
             return True
         if point == Point(self.entry.source_start, self.entry.target_start):
-            return after.header.producer_epoch == identity.producer_epoch
-        if before is not None and before.header.producer_id == identity.producer_id:
-            return before.header.producer_epoch != after.header.producer_epoch
+            return _writer(after) == (identity.producer_id, identity.producer_epoch)
+        if before is not None and before.header.producer_id in self._producers:
+            return _writer(before) != _writer(after)
         return True if after.header.base_sequence == 0 else None
 
     async def _next_of_ours(self, offset: int) -> Seen | None:
         async for seen in self._read(self.target, offset, self.target.end):
-            if seen.header.producer_id == self.entry.identity.producer_id:
+            if seen.header.producer_id in self._producers:
                 return seen
         return None
 
@@ -198,11 +220,11 @@ class Translator:
         return read_range(end.client, end.log, max(first, end.start), after, committed=committed, home=home)
 
     def _is_ours(self, seen: Seen, window: Window) -> bool:
-        """By producer id; within the generation in force by its epoch too. Older epochs of the flow's id were this lane's."""
-        identity, header = self.entry.identity, seen.header
-        if header.producer_id != identity.producer_id:
-            return False
-        return header.producer_epoch == identity.producer_epoch or not self._is_current(window)
+        """Within the generation in force by its identity; before it by every id that the flow ever had, with any epoch."""
+        identity = self.entry.identity
+        if self._is_current(window):
+            return _writer(seen) == (identity.producer_id, identity.producer_epoch)
+        return seen.header.producer_id in self._producers
 
     def _is_current(self, window: Window) -> bool:
         """Whether the generation in force wrote all of the window."""
@@ -221,7 +243,7 @@ class Translator:
         )
         if first is None or last is None or not (self._is_ours(first, window) and self._is_ours(last, window)):
             return False
-        if first.header.producer_epoch != last.header.producer_epoch:
+        if _writer(first) != _writer(last):
             return False
         begin = next_sequence(first.header.base_sequence, window.begin.target - first.header.base_offset)
         end = next_sequence(last.header.base_sequence, window.end.target - last.header.base_offset)
@@ -285,6 +307,10 @@ class Translator:
 
 def _name(on_target: bool) -> str:
     return TARGET if on_target else SOURCE
+
+
+def _writer(seen: Seen) -> tuple[int, int]:
+    return seen.header.producer_id, seen.header.producer_epoch
 
 
 def _span(window: Window, on_target: bool) -> tuple[int, int]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heliograph.errors import LaneParked
 from heliograph.kafka.ranges import Judge, Seen
-from heliograph.model.lanes import Lane, LedgerEntry
+from heliograph.model.lanes import LedgerEntry
 from heliograph.replication.alignment import differs_at
-from heliograph.wire.rebuild import record_at
+from heliograph.replication.attach import OurBatch
+from heliograph.wire.records import Headers, read_records
+
+Content = tuple[int, bytes | None, bytes | None, Headers]
+"""Timestamp, key, value and headers of a record."""
+Copy = tuple[Content, bool]
+"""A record on the target, and whether its batch has the target's clock in place of the timestamp."""
+_HAS_COUNT = 2  # since this format a header tells how many records a batch has
 
 
 @dataclass(frozen=True)
@@ -25,28 +32,19 @@ class Position:
     """The first record on the way here whose copy has another offset; -1: none."""
     home: Judge | None = None
     """Who knows which batches came home; None: none did."""
+    cleaned: bool = False
+    """Records are missing on the way here: the source was compacted once."""
 
     def before(self) -> int:
         """The offset of the record before this place."""
         assert self.last is not None  # noqa: S101  only asked after a walk
-        header = self.last.header
-        if self.offset >= header.next_offset:
-            offsets = offsets_of(self.last)
-            return offsets[-1]
         return max(offset for offset in offsets_of(self.last) if offset < self.offset)
 
 
-def comparable(lane: Lane, record: tuple[object, ...]) -> tuple[object, ...]:
-    """A record as both sides must show it; on a LogAppendTime target its own clock stands in place of the timestamp."""
-    return record[1:] if lane.target_append_time else record
-
-
-def place_of(lane: Lane, seen: Seen, wanted: tuple[object, ...]) -> int | None:
-    """The last offset in a batch whose record is `wanted`."""
-    for offset in reversed(offsets_of(seen)):
-        if comparable(lane, record_at(seen.data, offset)) == wanted:
-            return offset
-    return None
+def alike(source: Content, target: Content, append_time: bool) -> bool:
+    """Whether a record and its copy are the same. `append_time`: the copy's batch has the target's clock in place of the
+    timestamp, by the batch's own bit: the topic's config may have changed since it was written."""
+    return source[1:] == target[1:] if append_time else source == target
 
 
 def moved(entry: LedgerEntry, position: Position, sequence: int, target_next: int) -> LedgerEntry:
@@ -54,7 +52,7 @@ def moved(entry: LedgerEntry, position: Position, sequence: int, target_next: in
     which holds records that are not replicated yet, case 1c)."""
     last = entry.last if entry.last is not None and entry.last[1] < target_next else None
     if position.last is not None and target_next > entry.target_next:
-        last = (position.before(), target_next - 1)  # walked: all that lies between the two entries is ours
+        last = (position.before(), target_next - 1)  # walked: what the target has of ours ends there
     return replace(
         entry,
         last=last,
@@ -63,6 +61,7 @@ def moved(entry: LedgerEntry, position: Position, sequence: int, target_next: in
         source_epoch=position.epoch,
         sequence_next=sequence,
         target_next=target_next,
+        scanned=None,
     )
 
 
@@ -71,23 +70,40 @@ def is_ours(seen: Seen, entry: LedgerEntry) -> bool:
     return header.producer_id == entry.identity.producer_id and header.producer_epoch == entry.identity.producer_epoch
 
 
-def offsets_of(seen: Seen) -> list[int]:
+def our_batch(seen: Seen) -> OurBatch:
+    return OurBatch(seen.header.base_offset, seen.header.base_sequence, seen.header.last_offset_delta)
+
+
+def offsets_of(seen: Seen) -> Sequence[int]:
+    """The offsets of the records in a batch.
+
+    A batch of an old format, or one with gaps, is opened to count them. That is deterministic: what counts here is not compacted
+    (P8.1), so its log only grows and loses its beginning. A source whose cleanup.policy was changed away from compact is not
+    cleaned any more either; if it was cleaned after its records were copied, the proof of position shows it (P2.6).
+    """
     header = seen.header
     if header.is_dense:
-        return list(range(header.base_offset, header.next_offset))
-    raise LaneParked(
-        f"the source has a gap inside the batch at {header.base_offset}: it was compacted, counting is not safe"
-    )
+        return range(header.base_offset, header.next_offset)
+    return [record.offset for record in read_records(seen.data, header)]
 
 
-def countable(seen: Seen, offset: int) -> tuple[int, int]:
-    """How many records of a batch lie before `offset`, and how many from there on."""
+def offsets_from(seen: Seen, offset: int) -> Sequence[int]:
+    """The same, without those before `offset`."""
+    offsets = offsets_of(seen)
+    if isinstance(offsets, range):
+        return offsets[max(0, offset - offsets.start) :]
+    return [found for found in offsets if found >= offset]
+
+
+def has_gaps(seen: Seen, expected: int) -> bool:
+    """Whether records are missing in a batch, or before it where `expected` should follow: only a cleaner takes them there."""
     header = seen.header
-    if not header.is_dense:
-        offsets_of(seen)
-    skipped = max(0, offset - header.base_offset)
-    return skipped, header.count - skipped
+    return header.magic >= _HAS_COUNT and (header.base_offset > expected or not header.is_dense)
 
 
-def offset_of(seen: Seen, index: int) -> int:
-    return seen.header.base_offset + index
+def contents(seen: Seen) -> list[tuple[int, Content]]:
+    """The records of a batch with their offsets."""
+    return [
+        (record.offset, (record.timestamp, record.key, record.value, record.headers))
+        for record in read_records(seen.data, seen.header)
+    ]

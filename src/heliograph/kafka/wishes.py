@@ -64,14 +64,19 @@ class Wishes:
         self._stirred.clear()
         return self._wanting
 
-    def step(self, allowed: Mapping[LaneRun, float] | None = None) -> SessionStep:
-        """The next request, for the lanes of the last look; with limits only those and so many bytes of each."""
+    def step(self, allowed: Mapping[LaneRun, float] | None = None, batch_bytes: int = 0) -> SessionStep:
+        """The next request, for the lanes of the last look; with limits only those and so many bytes of each.
+
+        `batch_bytes`: of a batch that is larger than what a lane is given at once.
+        """
         if allowed is None and self._is_in_step and not self.session.is_new:
             step = self.session.change(*self._news())
         else:
             most = dict.fromkeys(self._wanting, float(self._partition_bytes)) if allowed is None else allowed
             self._rotate(next(iter(most)))
-            step = self.session.step({self._keys[run]: self._part(run, size) for run, size in most.items()})
+            cap = float(max(self._partition_bytes, batch_bytes))
+            parts = {self._keys[run]: self._part(run, min(size, cap)) for run, size in most.items()}
+            step = self.session.step(parts)
             self._is_in_step = allowed is None
         self._unsaid.clear()
         self._gone.clear()
@@ -89,8 +94,7 @@ class Wishes:
 
     def _part(self, run: LaneRun, most: float) -> FetchPartition:
         part = self._parts.get(run)
-        size = self._partition_bytes if most >= self._partition_bytes else max(1, int(most))
-        wanted = (self._wanting[run], run.fetch_epoch, size)
+        wanted = (self._wanting[run], run.fetch_epoch, max(1, int(most)))
         if part is None or (part.offset, part.last_fetched_epoch, part.max_bytes) != wanted:
             assert run.start is not None  # noqa: S101  a lane is added after begin()
             part = FetchPartition(run.lane.id.partition, run.start.source_leader_epoch, *wanted)

@@ -18,7 +18,7 @@ from heliograph.replication.bottleneck import Bottleneck
 GAP_BOUNDS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 """Of hand-overs, which take some ten ms, up to what a lost task costs."""
 LANE_STATES = ("waiting", "attaching", "following", "draining", "parked", "paused", "done")
-FLOW_STATES = ("running", "opening", "paused", "draining", "trouble")
+FLOW_STATES = ("running", "standby", "opening", "paused", "draining", "trouble")
 _GB = 1e9
 
 
@@ -95,8 +95,10 @@ def series(picture: Picture, most_lanes: int) -> Iterator[Sample]:
 
 
 def _named(names: Sequence[_Named], labels: tuple[str, ...], found: Mapping[str, Any]) -> Iterator[Sample]:
+    """What is not known has no sample: it is not zero."""
     for one in names:
-        yield Sample(one.metric, labels, found[one.field] / one.per)
+        if (value := found[one.field]) is not None:
+            yield Sample(one.metric, labels, value / one.per)
 
 
 # -- the run ------------------------------------------------------------------------------------------------------------

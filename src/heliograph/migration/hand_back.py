@@ -27,7 +27,8 @@ from heliograph.kafka.mm2_store import write_stored
 from heliograph.kafka.slot import Warm
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.findings import named
-from heliograph.replication.generations import EntryKey, Holder, LedgerBook, encode_entry
+from heliograph.replication.generations import Holder, LedgerBook, encode_entry
+from heliograph.replication.ledger_keys import EntryKey
 from heliograph.replication.mm2_progress import HandBack, Partition, Progress, hand_back, offsets_topic
 from heliograph.replication.starts import Look, needs_look
 
@@ -66,12 +67,14 @@ class HandingBack:
         me = Holder(settings.flow.name, platform.node(), os.getpid(), uuid.uuid4().hex, now, now, False)
         ledger = self._warm.ledger(settings.target)
         wait_s = float(engine.takeover_wait_seconds)
-        self._tenure = Tenure(ledger, me, wait_s, self._clock.monotonic, self._clock.now_ms)
+        self._tenure = Tenure(ledger, me, wait_s, self._clock)
 
     async def plan(self) -> FlowHandBack:
         """Everything that would be written; SetupError with the reason why it may not be."""
         name = self._settings.flow.name
         plan = await asyncio.to_thread(self._planner.discover)
+        for unread in plan.unread.values():
+            raise SetupError(f"flow {name}: {unread.reason}: {unread.what_to_do}")
         target = self._warm.client(self._settings.target)
         progress = await stored_progress(self._settings, plan.progress_topics, target)
         alive = await live_mirrormaker(self._settings, progress, plan.config_topics, target)

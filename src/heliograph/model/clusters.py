@@ -15,6 +15,8 @@ class Cluster:
     bootstrap: tuple[str, ...]
     client: tuple[tuple[str, str], ...] = ()
     security: Security = PLAINTEXT
+    request_timeout_ms: int = 30_000
+    """For how long a broker may be silent that owes an answer."""
 
 
 @dataclass(frozen=True, order=True)

@@ -58,6 +58,8 @@ class EventKind(StrEnum):
     """A remote topic was deleted, because its source topic was."""
     MALFORMED = "malformed"
     """Records in one of MirrorMaker 2's topics cannot be read and are passed over."""
+    CHANGED = "changed"
+    """Somebody changed something by hand: who, and why if they said so."""
     EVENTS_DROPPED = "events-dropped"
     """Events were not written, because the target did not take them for too long."""
 
@@ -87,6 +89,22 @@ class Event:
 
     def as_fields(self) -> dict[str, Any]:
         return {"version": EVENT_VERSION, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What somebody did by hand. `subject` is empty for the flow itself, `done` a few words such as `paused`."""
+
+    flow: str
+    done: str
+    who: str
+    reason: str = ""
+    subject: str = ""
+
+    def event(self, time_ms: int) -> Event:
+        why = f": {self.reason}" if self.reason else ""
+        by = f" by {self.who}" if self.who else ""
+        return Event(time_ms, self.flow, self.subject or self.flow, EventKind.CHANGED, f"{self.done}{by}{why}")
 
 
 def encode_event(event: Event) -> bytes:

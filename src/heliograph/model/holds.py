@@ -41,6 +41,12 @@ class Hold:
         by = f" by {self.who}" if self.who else ""
         return f"{'paused' if self.kind is HoldKind.PAUSE else 'drained'}{by}: {self.reason or 'no reason given'}"
 
+    @property
+    def why(self) -> str:
+        """As `sentence`, beside the lane's state, which says already that it is stopped."""
+        by = f" (by {self.who})" if self.who else ""
+        return f"{self.reason or 'no reason given'}{by}"
+
     def covers(self, lane: LaneId) -> bool:
         return lane.flow == self.flow and self.topic in ("", lane.topic) and self.partition in (-1, lane.partition)
 

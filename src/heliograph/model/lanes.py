@@ -59,6 +59,10 @@ class Identity:
     producer_id: int
     producer_epoch: int
 
+    def shuts_out(self, other: Identity) -> bool:
+        """A broker that has a record of this identity refuses the other."""
+        return self.producer_id == other.producer_id and self.producer_epoch > other.producer_epoch
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -68,6 +72,16 @@ class Rule:
     version: int = 1
     without: str = ""
     """The flow whose batches are no records of this lane: they came home. Empty: none."""
+
+
+class Scanned(NamedTuple):
+    """How far an attach has read the remote partition behind the entry's `target_next`, where others write too."""
+
+    to: int
+    epoch: int
+    """Leader epoch of the last batch before `to`: a target that was cut back since no longer has it there."""
+    ours_at: int = -1
+    """Where the last batch of this generation begins in what was read; -1: there is none."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +117,24 @@ class LedgerEntry:
     """offsets.align: what lies before this target offset is filler."""
     differs_at: int = -1
     """The first source offset whose copy has another offset on the target; -1: none yet."""
+    follows: int = -1
+    """The source position of the generation before this one when this one was claimed; -1: there was none."""
+    uncounted: bool = False
+    """Opened by an attempt for itself, on a compacted source (P8): nothing is ever counted from its sequences."""
     mm2_offset: int = -1
     """MirrorMaker 2's stored progress as last seen or written by us; another one means that it ran since. -1: none."""
+    scanned: Scanned | None = None
+    """What need not be read again to find our last record; `target_next` stays where our records end."""
+
+    @property
+    def has_written(self) -> bool:
+        """A record of this generation was acknowledged."""
+        return self.sequence_next != 0
+
+    @property
+    def went_back(self) -> bool:
+        """It was opened to copy again what the generation before it had copied."""
+        return self.source_start < self.follows
 
 
 class LaneState(StrEnum):

@@ -11,8 +11,8 @@ from heliograph.config.flows import FlowSettings
 from heliograph.control.clock import Clock
 from heliograph.errors import HeliographError
 from heliograph.kafka.follow import Follower
-from heliograph.kafka.ledger import TopicWriter
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.replication.canary import Canary, canary_topic
 
 _MISSING = {3, 100}

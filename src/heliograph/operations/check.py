@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from heliograph.config.flows import FlowSettings, Settings
+from heliograph.config.flows import EngineSettings, FlowSettings, Settings
 from heliograph.control.starting import live_mirrormaker, stored_progress
 from heliograph.errors import BrokerRefused, ClusterUnreachable, ConnectionLost, HeliographError
 from heliograph.kafka.admin import INTERNAL_REPLICATION_OPTION, ClusterAdmin
@@ -35,6 +35,7 @@ from heliograph.replication.preflight import (
     identity_finding,
     reach_findings,
     space_finding,
+    wait_findings,
 )
 from heliograph.replication.topic_limits import limit_findings
 
@@ -59,17 +60,29 @@ async def quick_check(settings: Settings, now_ms: Callable[[], int], warm: Warm)
 
 async def _check(settings: Settings, now_ms: Callable[[], int], warm: Warm, deep: bool) -> list[Finding]:
     used = dict.fromkeys(end for flow in settings.flows for end in (flow.source, flow.target))
+    used |= dict.fromkeys(_keeper(settings))
     targets = {flow.target for flow in settings.flows}
     gathered = await asyncio.gather(*(_cluster_facts(warm.client(cluster), now_ms) for cluster in used))
     facts = dict(zip(used, gathered, strict=True))
     findings: list[Finding] = []
     for cluster, known in facts.items():
         findings += [*reach_findings(known), *api_findings(known, is_target=cluster in targets)]
+    for keeper in _keeper(settings):
+        if facts[keeper].is_open:
+            own_factor = settings.engine.topics_replication_factor
+            findings.append(factor_finding(keeper.alias, INTERNAL_REPLICATION_OPTION, own_factor, facts[keeper]))
     for flow in settings.flows:
         source, target, writer = (warm.client(end) for end in (flow.source, flow.target, flow.source_writer))
         ends = _Ends(flow, source, target, writer, facts[flow.source], facts[flow.target])
         findings += [finding async for finding in _flow_findings(ends, settings, deep)]
     return list(dict.fromkeys(findings))
+
+
+def _keeper(settings: Settings) -> list[Cluster]:
+    """The cluster that keeps what REST changes, where no flow uses it: a worker's own, for one."""
+    used = {end.bootstrap for flow in settings.flows for end in (flow.source, flow.target)}
+    state = settings.state
+    return [state] if state is not None and state.bootstrap and state.bootstrap not in used else []
 
 
 @dataclass(frozen=True)
@@ -125,7 +138,7 @@ async def _flow_findings(ends: _Ends, settings: Settings, deep: bool) -> AsyncIt
     topics: list[TopicFacts] = []
     parts: list[tuple[str, Callable[[], Awaitable[list[Finding]]]]] = [
         ("topics", lambda: _topics(ends, own_factor, topics, deep)),
-        ("clocks", lambda: _clocks(ends)),
+        ("clocks", lambda: _clocks(ends, settings.engine)),
     ]
     if deep:
         parts += [
@@ -155,13 +168,22 @@ async def _topics(ends: _Ends, own_factor: int, kept: list[TopicFacts], deep: bo
     ]
 
 
-async def _clocks(ends: _Ends) -> list[Finding]:
+async def _clocks(ends: _Ends, engine: EngineSettings) -> list[Finding]:
+    """What depends on time: clocks, and how long the target remembers and waits."""
     try:
-        expiration = await asyncio.to_thread(_broker_config, ends.target.cluster, "producer.id.expiration.ms")
+        expiration, lag = await asyncio.to_thread(_times, ends.target.cluster)
     except BrokerRefused:
-        expiration = None  # the missing permission has its own line
-    expiration_ms = int(expiration or _DAY_MS)
-    return list(clock_findings(ends.name, ends.source_facts, ends.target_facts, expiration_ms))
+        expiration, lag = None, None  # the missing permission has its own line
+    lag_ms = int(lag or 0) if ends.target_facts.live_brokers > 1 else 0  # a single broker has no followers
+    return [
+        *clock_findings(ends.name, ends.source_facts, ends.target_facts, expiration or _DAY_MS),
+        *wait_findings(ends.name, engine.takeover_wait_seconds, engine.request_timeout_ms, lag_ms),
+    ]
+
+
+def _times(cluster: Cluster) -> tuple[int | None, str | None]:
+    with ClusterAdmin(cluster) as admin:
+        return admin.least_broker_config("producer.id.expiration.ms"), admin.broker_config("replica.lag.time.max.ms")
 
 
 def _broker_config(cluster: Cluster, name: str) -> str | None:

@@ -31,6 +31,9 @@ _CHUNK_BYTES = 8 << 20
 _CHUNK_RECORDS = 500
 _FIRST_RECORDS = 100
 _POLL_SECONDS = 0.05
+_AGAIN_SECONDS = 0.2
+_MOVING = {5, 6, 74, 75, 78}
+"""No leader, not the leader, two epochs of leaders that differ, a leader that does not know its end yet."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,17 @@ class _Reader:
         return sorted(metadata.partitions)
 
     def _offsets(self, topic: str, partitions: list[int], spec: object) -> dict[int, int]:
+        """Leaders that move meanwhile are asked again: their new place may not be known everywhere yet."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                return self._offsets_now(topic, partitions, spec)
+            except self._kafka.KafkaException as error:
+                if error.args[0].code() not in _MOVING or time.monotonic() > deadline:
+                    raise
+                time.sleep(_AGAIN_SECONDS)
+
+    def _offsets_now(self, topic: str, partitions: list[int], spec: object) -> dict[int, int]:
         level = self._kafka.IsolationLevel
         futures = self._admin.list_offsets(
             {self._kafka.TopicPartition(topic, partition): spec for partition in partitions},

@@ -51,7 +51,8 @@ class LaneLag:
 class FlowLag:
     flow: str
     group: str
-    running: bool
+    running: bool | None
+    """None: what would say so cannot be read."""
     since_ms: int
     host: str
     process: int
@@ -59,6 +60,8 @@ class FlowLag:
     lanes: Sequence[LaneLag] = ()
     brokers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """By cluster alias and broker id, the address."""
+    reported_ms: int = 0
+    """When the run told the numbers of its lanes; 0 where nothing runs."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -96,6 +99,7 @@ class LagLook:
             status.trouble,
             tuple(_lane(lane, status, logs, committed) for lane in lanes),
             {client.cluster.alias: _addresses(client) for client in (source, target)},
+            status.reported_ms,
         )
 
 

@@ -68,6 +68,7 @@ async def _flow(flow: FlowSettings, engine: EngineSettings, warm: Warm) -> FlowP
             found.left_out.append(f"topic {action.topic}: {action.reason}")
         else:
             found.actions.append(_topic(action))
+    found.troubles += [f"topic {topic}: {unread.reason}" for topic, unread in plan.unread.items()]
     ground = Ground(flow, lambda: plan, planner, warm, Clock(), lambda: None, lambda _: None, lambda _: None)
     for job in (*repeated_jobs(ground), *lasting_jobs(ground)):
         await _look(job, found)

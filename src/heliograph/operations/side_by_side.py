@@ -54,6 +54,11 @@ class FlowCompared:
     def is_same(self) -> bool:
         return not self.differences and not self.troubles
 
+    @property
+    def was_compared(self) -> bool:
+        """Whether anything was held against anything."""
+        return bool(self.compared or self.differences) or not self.troubles
+
 
 async def compare_flows(flows: Iterable[FlowSettings], engine: EngineSettings) -> list[FlowCompared]:
     warm = Warm()
@@ -83,6 +88,8 @@ class _Comparison:
             About.GROUPS: self._groups,
         }
         try:
+            if not await self._reached():
+                return self._found
             for about, part in parts.items():
                 try:
                     await part()
@@ -91,6 +98,16 @@ class _Comparison:
         finally:
             self._names.close()
         return self._found
+
+    async def _reached(self) -> bool:
+        """Both clusters answer: without one of them nothing can be compared, and each part would say so again."""
+        for client in (self._source, self._target):
+            try:
+                await client.metadata([])
+            except (HeliographError, TimeoutError) as error:
+                alias = client.cluster.alias
+                self._found.troubles.append(str(error) or f"cluster {alias} did not answer in time")
+        return not self._found.troubles
 
     async def _topics(self) -> None:
         here = await asyncio.to_thread(_topics, self._flow.source_admin)

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from heliograph.config.both_ways import NO_GROUPS, shares_topics
 from heliograph.config.flows import FlowSettings
+from heliograph.control.home_ledger import lineage_of
 from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.client import ClusterClient, Partition
 from heliograph.kafka.groups import committed_offsets
@@ -145,12 +146,32 @@ class FlowTranslator:
         name = self.flow.flow.name
         return [lane for lane in self._book.lanes() if lane.flow == name and self._book.latest(lane) is not None]
 
+    def position(self, lane: LaneId) -> int:
+        """As the ledger has it."""
+        entry = self._book.latest(lane)
+        return -1 if entry is None else entry.source_next
+
     async def offset(self, topic: str, partition: int, offset: int, reverse: bool = False) -> Translated:
         """One offset of the source topic; `reverse`: of the remote topic. Either name of the topic will do."""
         if offset < 0:
             raise SetupError(f"--offset {offset}: offsets begin at 0")
         lane = await self._lane(topic, partition)
+        end = await self._end(lane, offset, reverse)
+        if offset > end:
+            side = "target" if reverse else "source"
+            answer = NotKnown(f"it lies beyond the {side}'s end ({end:,})")
+            return Translated(
+                lane.flow, lane.topic, self.remote_of(lane.topic), lane.partition, offset, reverse, answer
+            )
         return await self._translated(lane, offset, reverse)
+
+    async def _end(self, lane: LaneId, offset: int, reverse: bool) -> int:
+        """Of the log that the offset is of; asked again where it is beyond what was known."""
+        one = await self.translator(lane)
+        known = one.target if reverse else one.source
+        if offset <= known.end:
+            return known.end
+        return (await end_of(known.client, known.log.topic, lane.partition, known.log.topic_id)).end
 
     async def group(
         self, group: str, topic: str | None = None, partition: int | None = None, reverse: bool = False
@@ -202,7 +223,7 @@ class FlowTranslator:
                 end_of(self.source, lane.topic, lane.partition, entry.source_topic_id),
                 end_of(self.target, self.remote_of(lane.topic), lane.partition, entry.target_topic_id),
             )
-            self._lanes[lane] = Translator(entry, source, target)
+            self._lanes[lane] = Translator(entry, source, target, lineage_of(self._book, lane.flow, entry.rule.without))
         return self._lanes[lane]
 
     async def _mm2_store(self) -> OffsetSyncStore:

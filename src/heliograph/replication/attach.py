@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heliograph.model.lanes import SEQUENCE_MASK, LedgerEntry, next_sequence
+from heliograph.model.lanes import SEQUENCE_MASK, LedgerEntry, Scanned, next_sequence
 
 _HALF = 1 << 30
 
@@ -38,6 +38,11 @@ class OurBatch:
     base_offset: int
     base_sequence: int
     last_offset_delta: int
+
+    @property
+    def next_sequence(self) -> int:
+        """Never by count: the cleaner may leave our last batch empty, its lastOffsetDelta stays (case 4c)."""
+        return next_sequence(self.base_sequence, self.last_offset_delta + 1)
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,7 @@ def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | Rea
     """P2.3 a to d, as far as the leader's memory answers it."""
     known = tail.remembered
     if known is None:
-        # A target that ends before the ledger's position lost what it had acknowledged: look at all that is left.
-        return ReadTail(tail.log_start if tail.end < entry.target_next else max(tail.log_start, entry.target_next))
+        return ReadTail(tail_begins(entry, tail))
     if known.epoch > entry.identity.producer_epoch:
         return AskLedger(known.epoch)
     if known.epoch < entry.identity.producer_epoch:
@@ -116,20 +120,37 @@ def next_in_sequence(entry: LedgerEntry, tail: TargetTail) -> NextSequence | Rea
     return NextSequence(next_sequence(known.last_sequence, 1), True, "the target remembers the last record")
 
 
-def next_by_headers(entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatch]) -> NextSequence | Lost:
-    """P2.3 d: the leader has no state; the last batch of ours in its log decides, or the ledger where there is none."""
+def tail_begins(entry: LedgerEntry, tail: TargetTail) -> int:
+    """From where on the target is read for the last batch of ours."""
+    # A target that ends before the ledger's position lost what it had acknowledged: look at all that is left.
+    return tail.log_start if tail.end < entry.target_next else max(tail.log_start, entry.target_next)
+
+
+def already_read(entry: LedgerEntry, tail: TargetTail) -> Scanned | None:
+    """What an earlier attach read behind the entry's position, where that can still be of use and be checked."""
+    known = entry.scanned
+    if known is None or not max(entry.target_next + 1, tail.log_start) <= known.to <= tail.end:
+        return None
+    return known if known.ours_at < 0 or known.ours_at >= tail.log_start else None
+
+
+def next_by_headers(
+    entry: LedgerEntry, tail: TargetTail, ours: Iterable[OurBatch], known_to: int = -1
+) -> NextSequence | Lost:
+    """P2.3 d: the leader has no state; the last batch of ours in its log decides, or the ledger where there is none.
+
+    `known_to`: what lies between the entry's position and this was read before, and `ours` tells of it too.
+    """
     last: OurBatch | None = None
     for batch in ours:
         last = batch
     if last is not None:
-        # Never by count: the cleaner may leave our last batch empty, its lastOffsetDelta stays (case 4c).
-        sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
-        return NextSequence(sequence, False, "the last batch of ours in the target's log")
+        return NextSequence(last.next_sequence, False, "the last batch of ours in the target's log")
     if tail.end < entry.target_next:
         return Lost(
             f"it ends at {tail.end} and has nothing of this lane any more, {entry.target_next} was acknowledged"
         )
-    if tail.end == entry.target_next or tail.log_start <= entry.target_next:
+    if tail.end == entry.target_next or tail.log_start <= max(entry.target_next, known_to):
         return NextSequence(entry.sequence_next, False, "nothing of ours after the ledger's position")
     # What is copied again from the ledger's position is not there twice: the target has deleted it.
     return Lost(
@@ -149,7 +170,7 @@ def distance(entry: LedgerEntry, sequence: int) -> Ahead | Behind:
 
 def is_overtaken(sequence: int, last: OurBatch) -> bool:
     """Whether the target's last batch of ours came after it was asked what comes next: another attempt writes."""
-    return 0 < (next_sequence(last.base_sequence, last.last_offset_delta + 1) - sequence) & SEQUENCE_MASK < _HALF
+    return 0 < (last.next_sequence - sequence) & SEQUENCE_MASK < _HALF
 
 
 def contradiction(entry: LedgerEntry, tail: TargetTail, found: Ahead | Behind) -> Lost | None:
@@ -162,13 +183,28 @@ def contradiction(entry: LedgerEntry, tail: TargetTail, found: Ahead | Behind) -
     return None
 
 
-def is_guarded(last_timestamp: int, now_ms: int, expiration_ms: int, append_time: bool) -> bool:
+def lost_before(entry: LedgerEntry, tail: TargetTail) -> Lost | None:
+    """Whether the target lost records that were acknowledged before `entry` was written, of a lane that may not count."""
+    known = tail.remembered
+    if known is not None and known.epoch == entry.identity.producer_epoch:
+        found = distance(entry, next_sequence(known.last_sequence, 1))
+        if isinstance(found, Behind):
+            return lost_records(found.records)
+    return contradiction(entry, tail, Ahead(0))
+
+
+def lost_records(records: int) -> Lost:
+    return Lost(
+        f"it lost {records} records that it had acknowledged, and those of a compacted source cannot be counted"
+    )
+
+
+def is_guarded(last_timestamp: int, now_ms: int, expiration_ms: int) -> bool:
     """P6.1: does the target's memory outlive every attempt that could still write?
 
-    The broker forgets a producer by the timestamp of its *last* batch, not by when it was written.
+    The broker forgets a producer by the timestamp of its *last* batch, not by when it was written; on a LogAppendTime
+    topic that is the time of the append. -1: it remembers nothing.
     """
-    if append_time:
-        return True
     return last_timestamp > now_ms - expiration_ms + guard_margin_ms(expiration_ms)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.replication.generations import PRODUCER_NOTE, ClaimKey, EntryKey, LedgerKey, NoteKey, parse_key
+from heliograph.replication.ledger_keys import PRODUCER_NOTE, ClaimKey, EntryKey, LedgerKey, NoteKey, parse_key
 
 UNKNOWN_FLOW = "?"
 

@@ -7,67 +7,14 @@ reads and writes it: `kafka.ledger` does that. Whatever a reader has missed by c
 from __future__ import annotations
 
 import json
-import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.errors import SetupError
-from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
+from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule, Scanned
+from heliograph.replication.ledger_keys import PRODUCER_NOTE, ClaimKey, EntryKey, HolderKey, NoteKey, parse_key
 
 LEDGER_VERSION = 1
-_HOLDER_PREFIX = "holder/"
-_NOTE_PREFIX = "note/"
-PRODUCER_NOTE = "producer"
-"""The kind of note that names a producer id of a flow; it outlives the generations that wrote under it."""
-
-
-@dataclass(frozen=True, order=True)
-class EntryKey:
-    """The entry of one generation of a lane."""
-
-    lane: LaneId
-    generation: int
-
-    def __str__(self) -> str:
-        return f"{self.lane.key}/{self.generation}"
-
-
-@dataclass(frozen=True, order=True)
-class ClaimKey:
-    """One attempt's wish to open a generation."""
-
-    lane: LaneId
-    generation: int
-    claim: str
-
-    def __str__(self) -> str:
-        return f"{self.lane.key}/{self.generation}#{self.claim}"
-
-
-@dataclass(frozen=True, order=True)
-class HolderKey:
-    """What one run says about holding a flow. A key per run: a run that lost must not overwrite the one that won."""
-
-    flow: str
-    run: str
-
-    def __str__(self) -> str:
-        return f"{_HOLDER_PREFIX}{self.flow}#{self.run}"
-
-
-@dataclass(frozen=True, order=True)
-class NoteKey:
-    """What a job remembers of a flow: `kind` is the job's word, `subject` a topic."""
-
-    flow: str
-    kind: str
-    subject: str
-
-    def __str__(self) -> str:
-        return f"{_NOTE_PREFIX}{self.kind}/{self.flow}#{self.subject}"
-
-
-LedgerKey = EntryKey | ClaimKey | HolderKey | NoteKey
 
 
 @dataclass(frozen=True)
@@ -85,6 +32,8 @@ class Holder:
     """It has seen that it won; without this it is a claim."""
     supersedes: str = ""
     """The run that it takes over from, after that one was silent for the take-over time."""
+    machine: str = ""
+    """Where its process number means something; whoever is there too can see whether it lives."""
 
 
 @dataclass(frozen=True)
@@ -94,42 +43,6 @@ class Claim:
     claim: str
     offset: int
     entry: LedgerEntry
-
-
-def parse_key(key: str) -> LedgerKey:
-    """A ledger key as a value; ValueError if it is of no kind known here."""
-    if key.startswith(_HOLDER_PREFIX):
-        flow, _, run = key.removeprefix(_HOLDER_PREFIX).rpartition("#")
-        if not (flow and run):
-            raise ValueError(f"'{key}' is no ledger key: holder/flow#run")
-        return HolderKey(flow, run)
-    note = _note_key(key)
-    if note is not None:
-        return note
-    # From the right: topics, numbers and uuids hold no slash, an alias may.
-    parts = key.rsplit("/", 3)
-    if len(parts) != 4:
-        raise ValueError(f"'{key}' is no ledger key: flow/topic/partition/generation[#claim] or holder/flow")
-    flow, topic, partition, last = parts
-    generation, mark, claim = last.partition("#")
-    if not (partition.isdecimal() and generation.isdecimal() and bool(mark) == bool(claim)):
-        raise ValueError(f"'{key}' is no ledger key: flow/topic/partition/generation[#claim] or holder/flow")
-    lane = LaneId(flow, topic, int(partition))
-    return ClaimKey(lane, int(generation), claim) if claim else EntryKey(lane, int(generation))
-
-
-def _note_key(key: str) -> NoteKey | None:
-    """An alias may begin like a note; what follows is then no flow."""
-    kind, slash, rest = key.removeprefix(_NOTE_PREFIX).partition("/")
-    flow, _, subject = rest.rpartition("#")
-    is_note = key.startswith(_NOTE_PREFIX) and kind and slash and "->" in flow and subject
-    return NoteKey(flow, kind, subject) if is_note else None
-
-
-def ledger_partition(key: LedgerKey, partitions: int) -> int:
-    """Where a key lives. All records of a lane share a partition: claims are ordered by their offset in it (P1.4c)."""
-    name = key.lane.key if isinstance(key, EntryKey | ClaimKey) else key.flow
-    return zlib.crc32(name.encode()) % partitions
 
 
 def encode_entry(entry: LedgerEntry) -> bytes:
@@ -161,7 +74,10 @@ def encode_entry(entry: LedgerEntry) -> bytes:
             "filling": entry.filling,
             "filler_to": entry.filler_to,
             "differs_at": entry.differs_at,
+            "follows": entry.follows,
+            "uncounted": entry.uncounted,
             "mm2_offset": entry.mm2_offset,
+            "scanned": entry.scanned,
         }
     )
 
@@ -191,9 +107,12 @@ def decode_entry(value: bytes) -> LedgerEntry:
             filling=bool(fields.get("filling", False)),
             filler_to=int(fields.get("filler_to", 0)),
             differs_at=int(fields.get("differs_at", _first_difference(fields))),
+            follows=int(fields.get("follows", -1)),
+            uncounted=bool(fields.get("uncounted", False)),
             mm2_offset=int(fields.get("mm2_offset", -1)),
+            scanned=None if fields.get("scanned") is None else Scanned(*map(int, fields["scanned"])),
         )
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, TypeError, ValueError, OverflowError) as fault:
         raise _unreadable("entry", fault) from fault
 
 
@@ -224,6 +143,7 @@ def encode_holder(holder: Holder) -> bytes:
             "released": holder.released,
             "held": holder.held,
             "supersedes": holder.supersedes,
+            "machine": holder.machine,
         }
     )
 
@@ -242,8 +162,9 @@ def decode_holder(value: bytes) -> Holder:
             released=bool(fields["released"]),
             held=bool(fields["held"]),
             supersedes=str(fields["supersedes"]),
+            machine=str(fields.get("machine", "")),
         )
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, TypeError, ValueError, OverflowError) as fault:
         raise _unreadable("holder", fault) from fault
 
 
@@ -252,11 +173,11 @@ class LedgerBook:
 
     def __init__(self) -> None:
         self._entries: dict[LaneId, dict[int, LedgerEntry]] = {}
-        self._claims: dict[tuple[LaneId, int], dict[str, Claim]] = {}
+        self._claims: dict[LaneId, dict[int, dict[str, Claim]]] = {}
         self._holders: dict[str, Holder] = {}
         self._notes: dict[NoteKey, bytes] = {}
         self.strange_keys: set[str] = set()
-        """Keys of no kind known here, such as a newer Heliograph may write; status names them."""
+        """Keys of no kind known here, such as a newer Heliograph may write; an event names them."""
 
     def apply(self, key: str, value: bytes | None, offset: int) -> None:
         """Fold one record in; a null value is a tombstone."""
@@ -275,9 +196,29 @@ class LedgerBook:
             self._apply_entry(parsed, value)
 
     def latest(self, lane: LaneId) -> LedgerEntry | None:
-        """The entry of the highest generation that has one."""
+        """The entry in force: that of the highest generation.
+
+        Where that one is uncounted and has written nothing, an older one may be further: its writer continued while
+        another attempt opened a generation and ended. Then its position is in force, under the highest number.
+        """
         entries = self._entries.get(lane)
-        return entries[max(entries)] if entries else None
+        if not entries:
+            return None
+        newest = entries[max(entries)]
+        furthest = newest
+        for number in sorted(entries, reverse=True):
+            entry = entries[number]
+            if _is_of_other_topics(entry, newest):
+                break
+            if entry.source_next > furthest.source_next:
+                furthest = entry
+            if not entry.uncounted or entry.has_written or entry.went_back:
+                break
+        return furthest if furthest is newest else replace(furthest, generation=newest.generation)
+
+    def newest(self, lane: LaneId) -> int:
+        """The highest generation that has an entry, -1 where none has."""
+        return max(self._entries.get(lane, (-1,)))
 
     def generations(self, lane: LaneId) -> tuple[int, ...]:
         """The generations that have an entry, oldest first: all but the last may be tombstoned."""
@@ -285,7 +226,8 @@ class LedgerBook:
 
     def claims(self, lane: LaneId, generation: int) -> tuple[Claim, ...]:
         """The claims of a generation, first one first."""
-        return tuple(sorted(self._claims.get((lane, generation), {}).values(), key=lambda claim: claim.offset))
+        found = self._claims.get(lane, {}).get(generation, {})
+        return tuple(sorted(found.values(), key=lambda claim: claim.offset))
 
     def winner(self, lane: LaneId, generation: int) -> LedgerEntry | None:
         """Whose identity, start and rule a generation has: its entry, else its first claim (P1.4c)."""
@@ -295,9 +237,27 @@ class LedgerBook:
         claims = self.claims(lane, generation)
         return claims[0].entry if claims else None
 
+    def opened_as(self, wanted: LedgerEntry) -> LedgerEntry | None:
+        """What a claimed generation is: its entry, or its first claim; None where that claim is outlived.
+
+        A claim is outlived when its lane was carried further than the position that it follows (P1.4).
+        """
+        winner = self.winner(wanted.lane, wanted.generation)
+        has_entry = wanted.generation in self._entries.get(wanted.lane, {})
+        return winner if has_entry or winner is None or winner.follows >= wanted.follows else None
+
+    def moot_claims(self, lane: LaneId, generation: int) -> tuple[ClaimKey, ...]:
+        """Claims of generations up to this one, which has an entry: nobody adopts them any more."""
+        return tuple(
+            ClaimKey(lane, number, claim)
+            for number, claims in self._claims.get(lane, {}).items()
+            if number <= generation
+            for claim in claims
+        )
+
     def lanes(self) -> tuple[LaneId, ...]:
         """All lanes with an entry or a claim."""
-        return tuple(sorted({*self._entries, *(lane for lane, _ in self._claims)}))
+        return tuple(sorted({*self._entries, *self._claims}))
 
     def holder(self, flow: str) -> Holder | None:
         return self._holders.get(flow)
@@ -309,7 +269,13 @@ class LedgerBook:
     def producers(self, flow: str) -> set[int]:
         """Every producer id under which a flow writes or ever wrote."""
         entries = (entry for lane, found in self._entries.items() if lane.flow == flow for entry in found.values())
-        claims = (claim.entry for key, found in self._claims.items() if key[0].flow == flow for claim in found.values())
+        claims = (
+            claim.entry
+            for lane, numbers in self._claims.items()
+            if lane.flow == flow
+            for found in numbers.values()
+            for claim in found.values()
+        )
         return self.noted_producers(flow) | {entry.identity.producer_id for entry in (*entries, *claims)}
 
     def noted_producers(self, flow: str) -> set[int]:
@@ -337,14 +303,17 @@ class LedgerBook:
             self._holders[flow] = arrived
 
     def _apply_claim(self, key: ClaimKey, value: bytes | None, offset: int) -> None:
-        claims = self._claims.setdefault((key.lane, key.generation), {})
+        numbers = self._claims.setdefault(key.lane, {})
+        claims = numbers.setdefault(key.generation, {})
         if value is None:
             claims.pop(key.claim, None)
         elif key.claim not in claims:
             # A writer's own repeat of its claim does not lose it its place.
             claims[key.claim] = Claim(key.claim, offset, decode_entry(value))
         if not claims:
-            del self._claims[key.lane, key.generation]
+            del numbers[key.generation]
+        if not numbers:
+            del self._claims[key.lane]
 
     def _apply_entry(self, key: EntryKey, value: bytes | None) -> None:
         entries = self._entries.setdefault(key.lane, {})
@@ -354,6 +323,11 @@ class LedgerBook:
             entries[key.generation] = _further(entries.get(key.generation), decode_entry(value))
         if not entries:
             del self._entries[key.lane]
+
+
+def _is_of_other_topics(entry: LedgerEntry, other: LedgerEntry) -> bool:
+    """One of both topics was replaced between the two: their positions cannot be compared."""
+    return (entry.source_topic_id, entry.target_topic_id) != (other.source_topic_id, other.target_topic_id)
 
 
 def _further(known: LedgerEntry | None, arrived: LedgerEntry) -> LedgerEntry:
@@ -378,7 +352,7 @@ def _encode(fields: dict[str, object]) -> bytes:
 def _decode(value: bytes, what: str) -> dict[str, Any]:
     try:
         fields = json.loads(value)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise _unreadable(what, fault) from fault
     if not isinstance(fields, dict):
         raise _unreadable(what, TypeError("not a JSON object"))

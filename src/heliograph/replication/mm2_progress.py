@@ -6,7 +6,7 @@ values only: `wire.mm2` has their bytes, `kafka.mm2_store` reads and writes them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.replication.topic_plan import CreateTopic
@@ -101,19 +101,22 @@ def configs_to_read(partitions: Mapping[str, int], source: str) -> list[str]:
     )
 
 
-def mirrors_of(configs: Mapping[str, Mapping[str, str]], source: str) -> frozenset[str]:
-    """The connectors, by name, that are source connectors of MirrorMaker 2 for this source."""
-    return frozenset(
-        name
-        for name, config in configs.items()
-        if config.get("connector.class", "").rpartition(".")[2] in _CLASSES
+def mirrors_of(configs: Mapping[str, Sequence[Mapping[str, str]]], source: str) -> frozenset[str]:
+    """The names under which a Connect cluster has a source connector of MirrorMaker 2 for this source."""
+    return frozenset(name for name, seen in configs.items() if any(is_mirror_of(config, source) for config in seen))
+
+
+def is_mirror_of(config: Mapping[str, str], source: str) -> bool:
+    """A connector's configuration is that of a source connector of MirrorMaker 2 for this source."""
+    return (
+        config.get("connector.class", "").rpartition(".")[2] in _CLASSES
         and config.get("source.cluster.alias", _DEFAULT_ALIAS) == source
     )
 
 
-def is_switched_off(config: Mapping[str, str] | None) -> bool:
+def is_switched_off(configs: Sequence[Mapping[str, str]]) -> bool:
     """MirrorMaker 2's own `enabled = false`: the connector is there and makes no tasks."""
-    return config is not None and config.get("enabled", "true").lower() == "false"
+    return any(config.get("enabled", "true").lower() == "false" for config in configs)
 
 
 def latest_progress(entries: Iterable[Stored], connector: str = "") -> Progress:

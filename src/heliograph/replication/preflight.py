@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from heliograph.model.takeover import needed_wait_s
 from heliograph.replication.broker_versions import named_broker, needs_of, unsupported
 from heliograph.replication.findings import Finding, Level, named
 
@@ -78,7 +79,7 @@ def reach_findings(cluster: ClusterFacts) -> Iterator[Finding]:
         advice = (
             f"see that a broker runs there and that {cluster.alias}.bootstrap.servers and the network let us reach it"
         )
-        yield Finding(Level.FAIL, reach, f"no broker answers at {addresses}: {cluster.unreachable}", advice)
+        yield Finding(Level.FAIL, reach, cluster.unreachable, advice)
         return
     if cluster.refused:
         advice = f"see security.protocol, ssl.* and sasl.* of cluster {cluster.alias}"
@@ -170,6 +171,18 @@ def _clock(subject: str, cluster: ClusterFacts, limit_ms: int) -> Finding:
     level = Level.FAIL if off_ms >= limit_ms else Level.WARN
     sentence = f"{measured} ({how}): timestamps, latencies and the target's memory of producers are judged by clocks"
     return Finding(level, subject, sentence, "run NTP on all of them")
+
+
+def wait_findings(flow: str, wait_s: int, request_timeout_ms: int, replica_lag_ms: int) -> Iterator[Finding]:
+    """The take-over wait against what only the target knows: how long its leaders wait for followers (P5)."""
+    needed_s = needed_wait_s(request_timeout_ms, replica_lag_ms)
+    if wait_s < needed_s:
+        sentence = (
+            f"{wait_s} s may be over before followers of the target have what an attempt wrote that is not heard any more "
+            f"(request.timeout.ms = {request_timeout_ms}, the target's replica.lag.time.max.ms = {replica_lag_ms}): a lane that "
+            "the target does not guard could then repeat it"
+        )
+        yield Finding(Level.WARN, f"{flow}: takeover.wait.seconds", sentence, f"set it to {needed_s} or more")
 
 
 def space_finding(flow: str, target: str, needed: int, space: SpaceFacts | None, why_not: str = "") -> Finding:

@@ -201,15 +201,17 @@ class Counted:
     here: Runs
     there: Runs
     there_end: int
-    whole: bool
-    """Neither log begins inside the window."""
+    is_cut: tuple[bool, bool]
+    """Whether the log begins inside the window, of either side: some of its records were deleted."""
     there_name: str
 
 
 def by_count(offset: int, counted: Counted) -> Answer:
     """The record with as many records after it on the other side; `Exact(is_record=False)`: no record here, its position."""
     here, there = counted.here, counted.there
-    if counted.whole and here.total != there.total:
+    here_cut, there_cut = counted.is_cut
+    # Only a side whose log begins inside the window may have fewer: what is missing elsewhere was not counted, or not copied.
+    if (here.total < there.total and not here_cut) or (there.total < here.total and not there_cut):
         return NotKnown(
             f"between two known points {max(here.total, there.total)} records lie on one side and "
             f"{min(here.total, there.total)} on the other: something was left out, repeated or removed there"

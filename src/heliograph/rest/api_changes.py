@@ -46,7 +46,7 @@ def router(scene: Scene) -> APIRouter:
         return await scene.tell("remove-topic", **asked, who=who(request))
 
     @api.post("/reload", summary="Read the file again")
-    async def reload(dry_run: bool = False) -> Row:
-        return await scene.tell("reload", dry_run=dry_run)
+    async def reload(request: Request, reason: str = "", dry_run: bool = False) -> Row:
+        return await scene.tell("reload", reason=reason, dry_run=dry_run, who=who(request))
 
     return api

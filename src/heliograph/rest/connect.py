@@ -164,14 +164,14 @@ class _Told:
         tasks, failed = (request.query_params.get(one) == "true" for one in ("includeTasks", "onlyFailed"))
         shown = restarting(status(self._scene, name), failed)
         again = any(task["state"] == "RESTARTING" for task in shown["tasks"])
-        await self._ask("connector-restart", name=name, lanes=tasks and again)
+        await self._ask("connector-restart", name=name, lanes=tasks and again, who=who(request))
         return JSONResponse(shown, 202) if tasks or failed else Response(status_code=204)
 
-    async def restart_task(self, name: str, task: int) -> Response:
+    async def restart_task(self, name: str, task: int, request: Request) -> Response:
         known(self._scene, name, "Unknown connector: {name}")
         if not 0 <= task < len(status(self._scene, name)["tasks"]):
             raise Refused(404, f"Unknown task: {name}-{task}")
-        await self._ask("connector-restart", name=name, lanes=True)
+        await self._ask("connector-restart", name=name, lanes=True, who=who(request))
         return Response(status_code=204)
 
     async def reset_topics(self, name: str) -> Response:

@@ -20,6 +20,9 @@ from heliograph.config.flows import ServerSettings
 from heliograph.errors import Refused
 from heliograph.rest.refusals import body
 
+USER = "X-Heliograph-User"
+"""The header in which a command says for whom it asks."""
+_USER_LENGTH = 100
 _READS = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 _BURST_SECONDS = 10
@@ -124,18 +127,25 @@ class Guard:
     def _who(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """Whoever changes something; Refused if that may not be."""
         host, origin = headers.get("host", ""), headers.get("origin")
+        address = (scope.get("client") or ("", 0))[0]
+        claimed = _claimed(headers.get(USER, ""))
         if origin is not None and origin != f"{scope['scheme']}://{host}":
             raise Refused(403, f"changes are not taken from pages of {origin}")
         if not self._tokens.are_needed:
             # A page elsewhere may give its own name our address: then its origin and the host it asks for are the same.
             if not _LOOPBACK.fullmatch(host):
                 raise Refused(403, f"changes by the name {host} need rest.auth.tokens.file; ask 127.0.0.1 instead")
-            return ""
+            return claimed or f"{address}{' (page)' if origin is not None else ''}"
         kind, _, token = headers.get("authorization", "").partition(" ")
         name = self._tokens.name_of(token.strip()) if kind.lower() == "bearer" else None
         if name is None:
             raise Refused(401, "changes need a bearer token of rest.auth.tokens.file")
-        return name
+        return f"{name} ({claimed})" if claimed else name
+
+
+def _claimed(text: str) -> str:
+    """Who a command says that it works for: shown beside what is known, never trusted."""
+    return text[:_USER_LENGTH] if text.isprintable() else ""
 
 
 class _Body:
@@ -168,6 +178,6 @@ class _Body:
 
 
 def who(request: Request) -> str:
-    """Who asks for a change, by the name of their token; empty where nobody needs one."""
+    """Who asks for a change: the name of their token, what a command says of its user, or else the address."""
     name: Any = getattr(request.state, "who", "")
     return str(name)

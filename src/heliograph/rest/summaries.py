@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from heliograph.metrics.picture import lag_of
 from heliograph.model.lanes import LaneState
-from heliograph.replication.bottleneck import bottleneck
+from heliograph.replication.bottleneck import bottleneck, held_words
 
 if TYPE_CHECKING:
     from heliograph.rest.scene import Scene
 
 Row = dict[str, Any]
 _PAUSED = "paused"
+_CUT_OFF = "this run cannot say that it holds the flow, and carries none of its lanes until it can"
+_UNKNOWN: Row = {"lag_records": None, "lag_ms": None}
+"""Of a flow whose lanes this run does not see: another one carries it, or a cluster is out of reach. That is not zero."""
 _COUNTED = ("records", "bytes", "raw_batches", "rebuilt_batches")
 
 
@@ -24,25 +27,35 @@ def flow_summary(scene: Scene, name: str) -> Row:
     rows = scene.lanes_of(name)
     states = Counter(row["state"] for row in rows)
     holds = scene.holds(name)
-    sums = _sums(rows)
+    sums = _sums(rows) if flow["opened"] else _sums(rows) | _UNKNOWN
     return {
         "flow": name,
         "source": flow["source"],
         "target": flow["target"],
         "origin": _origin(scene, name),
-        **_state(flow, holds, states),
+        **_state(flow, holds, rows, states),
         "topics": len(flow["topics"]),
         "lanes": len(rows),
         "lanes_by_state": dict(states),
         **sums,
         "at_risk_records": sums["lag_records"],
-        "at_risk_seconds": sums["lag_ms"] / 1000,
-        "bottleneck": _bottleneck(scene, name, rows),
+        "at_risk_seconds": None if sums["lag_ms"] is None else sums["lag_ms"] / 1000,
+        "bottleneck": _bottleneck(scene, name, rows) if flow["opened"] else "",
         "latency_ms": flow["latency_ms"],
+        "carried_by": _carried_by(scene.run, flow),
+        "standbys": flow.get("standbys", []),
         "throttle_bytes_per_s": flow["throttle"],
         "holds": [_shown(hold) for hold in holds],
         "changes": [change for change in scene.part("holds").get("changes", []) if _is_of(change, name)],
     }
+
+
+def _carried_by(run: Row, flow: Row) -> Row | None:
+    """The run that holds the flow; None where that is not known, or nobody does."""
+    if flow.get("held"):
+        return {name: run.get(name) for name in ("host", "process", "since_ms")}
+    other: Row | None = flow.get("carried_by")
+    return other
 
 
 def _is_of(change: Row, flow: str) -> bool:
@@ -61,7 +74,9 @@ def _bottleneck(scene: Scene, name: str, rows: Sequence[Row]) -> str:
     """In words; nothing to do where nothing was measured yet."""
     window = scene.part("meters").get("flows", {}).get(name, {}).get("window", {})
     lag_ms = max((row["lag_ms"] for row in rows if row["state"] == LaneState.FOLLOWING), default=0)
-    return str(bottleneck(window.get("time", {}), lag_ms / 1000, sum(row["records_per_s"] for row in rows)))
+    is_paused = any(row["state"] == _PAUSED for row in rows)
+    rate = sum(row["records_per_s"] for row in rows)
+    return str(bottleneck(window.get("time", {}), lag_ms / 1000, rate, is_paused))
 
 
 def _sums(rows: Sequence[Row]) -> Row:
@@ -76,17 +91,21 @@ def _sums(rows: Sequence[Row]) -> Row:
     }
 
 
-def _state(flow: Row, holds: Iterable[Row], states: Counter[str]) -> Row:
-    """What a flow does as a whole, in one word, with the reason."""
+def _state(flow: Row, holds: Iterable[Row], rows: Sequence[Row], states: Counter[str]) -> Row:
+    """What a flow does as a whole, in one word, with the reason; of one that runs, what of it is paused."""
     whole = next((hold for hold in holds if not hold["topic"]), None)
     if flow["trouble"]:
         return {"state": "trouble", "reason": flow["trouble"], "since_ms": flow["trouble_since_ms"]}
+    if flow.get("standing_by"):
+        by = flow["carried_by"]
+        why = f"carried by {by['host']}, process {by['process']}" if by else _CUT_OFF
+        return {"state": "standby", "reason": why, "since_ms": 0}
     if not flow["opened"]:
         return {"state": "opening", "reason": "both clusters are read", "since_ms": 0}
     if whole is not None:
         draining = states["draining"] > 0
         return {"state": "draining" if draining else _PAUSED, "reason": whole["reason"], "since_ms": whole["since_ms"]}
-    return {"state": "running", "reason": "", "since_ms": 0}
+    return {"state": "running", "reason": held_words((row["topic"], row["state"]) for row in rows), "since_ms": 0}
 
 
 def _shown(hold: Row) -> Row:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,11 +23,13 @@ from heliograph.kafka.life import LaneLife
 from heliograph.kafka.slot import Slot, SlotPlan, Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LaneState, LedgerEntry
+from heliograph.model.takeover import quiet_s
 from heliograph.replication.generations import decode_entry, encode_entry
 from heliograph.spark import line as words
 from heliograph.spark.gauges import PatientSelector, SlotGauges
 from heliograph.spark.line import SILENCE_SECONDS, Line
 
+_log = logging.getLogger(__name__)
 _REPORT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LOOK_AT_ALL = 10
@@ -72,6 +75,7 @@ def run_orders(orders: Iterable[bytes]) -> Iterator[str]:
     mine = _this_process()
     for blob in orders:
         order = pickle.loads(blob)  # noqa: S301  our own driver's, over Spark's authenticated channel
+        mine.warm.replace(order.plan.clusters.values())
         yield json.dumps(mine.loop.run_until_complete(Task(order, mine.warm, mine.daemon, mine.slept).run()))
 
 
@@ -110,6 +114,8 @@ class Task:
 
     async def run(self) -> dict[str, Any]:
         slot = Slot(self._order.plan, self._warm, self._attempt)
+        quiet = quiet_s(self._order.plan.settings.takeover_wait_s)
+        slot.in_touch = lambda: time.monotonic() - self._heard <= quiet
         try:
             host, port = self._order.host, self._order.port
             async with asyncio.timeout(SILENCE_SECONDS):
@@ -118,7 +124,7 @@ class Task:
             self._line = None
         helpers = [asyncio.create_task(work) for work in (self._talk(slot), self._watch(slot), self._hand_over(slot))]
         try:
-            await slot.run()
+            await until_carried(asyncio.create_task(slot.run()), helpers, slot.stop)
             self._report(slot)
         finally:
             for helper in helpers:
@@ -146,17 +152,29 @@ class Task:
                 await slot.prepare()
         line.send(words.ready(keys))
         while (message := await line.receive()) is not None:
+            if self._is_silent():
+                break  # whatever is heard now was said while others took this task for dead
             self._heard = time.monotonic()
             match message["kind"]:
                 case "go":
                     entries = {key: _entry(text) for key, text in message["entries"].items()}
                     slot.go(message["lanes"], message["alone"], entries, message["held"])
+                case "revoke":
+                    slot.revoke(message["lanes"])
                 case "release":
                     slot.release(message["lanes"])
                 case "throttle":
                     slot.limit(message["rates"])
                 case "stop":
                     slot.stop()
+        self._abandon(slot)
+
+    def _is_silent(self) -> bool:
+        return self._line is not None and time.monotonic() - self._heard > SILENCE_SECONDS
+
+    def _abandon(self, slot: Slot) -> None:
+        """The driver's word is gone, and with it the certainty that nobody else writes where the target guards nothing."""
+        slot.revoke(list(slot.lives))
         slot.stop()
 
     async def _watch(self, slot: Slot) -> None:
@@ -169,7 +187,9 @@ class Task:
             if os.getppid() != self._parent:
                 # The daemon is gone and with it whoever would stop this worker: two copies must not go on for long.
                 os._exit(1)
-            if now > deadline or (self._line is not None and now - self._heard > SILENCE_SECONDS):
+            if self._is_silent():
+                self._abandon(slot)
+            elif now > deadline:
                 slot.stop()
             if now - reported >= _REPORT_SECONDS:
                 reported = now
@@ -218,6 +238,26 @@ class Task:
             elif events or self._shown.get(key) != face:
                 self._shown[key] = face
                 yield _row(life) | _taken(life, events)
+
+
+async def until_carried(
+    carrying: asyncio.Task[None], helpers: Sequence[asyncio.Task[None]], stop: Callable[[], None]
+) -> None:
+    """Until the slot has ended. When a helper dies, nobody hears the driver or looks at the deadline any more: drain, and fail."""
+    try:
+        waiting: set[asyncio.Task[None]] = {carrying, *helpers}
+        while not carrying.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            broken = [error for helper in done - {carrying} if (error := helper.exception()) is not None]
+            if broken and not carrying.done():
+                _log.error("a helper of this task died, its lanes are drained", exc_info=broken[0])
+                stop()
+                await asyncio.wait({carrying}, timeout=SILENCE_SECONDS)
+                raise broken[0]
+        await carrying
+    finally:
+        carrying.cancel()
+        await asyncio.wait({carrying})
 
 
 def reports_of_a_look(lanes: int) -> int:
@@ -271,6 +311,7 @@ def _row(life: LaneLife) -> dict[str, Any]:
         "state": str(run.state),
         "reason": run.reason,
         "since_ms": run.since_ms,
+        "told_ms": life.now_ms(),
         "position": run.position(),
         "read_position": run.fetch_offset if entry else -1,
         "source_end": run.source_end,

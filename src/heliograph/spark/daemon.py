@@ -1,7 +1,7 @@
 """PySpark's daemon with the task code imported before it forks: every worker would import it again, a second of CPU each.
 
-Started by Spark as `python -m heliograph.spark.daemon` (`spark.python.daemon.module`), on masters of this machine only:
-elsewhere the package reaches an executor with the first task, after its daemon has started.
+Started by Spark as `python -m heliograph.spark.daemon` (`spark.python.daemon.module`). Elsewhere than on this machine it comes out of
+the archive that Spark puts into an executor's working directory before its first task (elsewhere.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The line between a task and the driver: one TCP connection per task, one JSON object per line, both ways.
 
-Task to driver: hello, ready, took, report (once a second), released.  Driver to task: go, release, stop, throttle and
+Task to driver: hello, ready, took, report (once a second), released.  Driver to task: go, revoke, release, stop, throttle and
 ping (once a second).
 The messages are written down here as constructors, so that both ends agree.
 """
@@ -47,6 +47,11 @@ def took(lanes: Mapping[str, float]) -> Message:
 def go(lanes: Sequence[str], held: bool, alone: bool, entries: Mapping[str, str]) -> Message:
     """`held`: no other run holds the flow. `alone`: besides, the last attempt is known dead."""
     return {"kind": "go", "lanes": list(lanes), "held": held, "alone": alone, "entries": dict(entries)}
+
+
+def revoke(lanes: Sequence[str]) -> Message:
+    """These lanes are neither `held` nor `alone` any more: another run may hold their flow."""
+    return {"kind": "revoke", "lanes": list(lanes)}
 
 
 def release(lanes: Sequence[str]) -> Message:

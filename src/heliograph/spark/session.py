@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import gettempdir
@@ -17,12 +17,11 @@ from tempfile import gettempdir
 import heliograph
 from heliograph.errors import SetupError
 from heliograph.spark.class_archive import archive_option
+from heliograph.spark.elsewhere import JVM_OPTIONS, executor_settings, pack
 from heliograph.spark.java import java_environment
 from heliograph.spark.pyspark_core import SparkConf, SparkContext, accumulators
 
-_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true"
-_LAUNCHER_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Of the JVM that spark-submit asks for the command line of the other: it lives for a fifth of a second."""
+_DRIVER_OPTIONS = f"{JVM_OPTIONS} -Djava.net.preferIPv4Stack=true"
 _SETTINGS = {
     "spark.app.name": "heliograph",
     "spark.driver.memory": "512m",
@@ -55,18 +54,23 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
     os.environ.update(java_environment(os.environ))
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
+    # Of the JVM that spark-submit asks for the command line of the other: it lives for a fifth of a second.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", JVM_OPTIONS)
+    is_local, package = master.startswith("local"), Path(gettempdir()) / f"heliograph-{os.getpid()}.zip"
+    if not is_local:
+        settings = executor_settings(settings, package.name, archive_option())
     conf = SparkConf(loadDefaults=True).setMaster(master)
     for name, value in {**_SETTINGS, **settings}.items():
         conf.set(name, value)
-    if master.startswith("local"):
+    if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
         conf.set("spark.python.daemon.module", "heliograph.spark.daemon")
-    with as_file(files("heliograph.spark") / "log4j2.properties") as quiet:
+    with as_file(files("heliograph.spark") / "log4j2.properties") as quiet, ThreadPoolExecutor(1) as aside:
+        packed = None if is_local else aside.submit(pack, Path(heliograph.__file__).parent, package)
         own = settings.get("spark.driver.extraJavaOptions", "")
         archive = "" if "Archive" in own else archive_option()
-        options = f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={quiet} {archive} {own}"
+        options = f"{_DRIVER_OPTIONS} -Dlog4j2.configurationFile={quiet} {archive} {own}"
         conf.set("spark.driver.extraJavaOptions", options.strip())
         try:
             with _stderr_to(log):
@@ -75,8 +79,9 @@ def start_session(master: str, settings: Mapping[str, str], log: Path) -> SparkC
             forget_session()
             raise SetupError(f"Spark did not start on {master}: {_first_line(error)}; see {log}") from error
     context.setLogLevel("OFF")
-    if not master.startswith("local"):
-        context.addPyFile(_package_zip())
+    if packed is not None:
+        # For executors that do not have it; what it depends on must be installed there.
+        context.addPyFile(str(packed.result()))
     return context
 
 
@@ -127,16 +132,6 @@ def _stderr_to(log: Path) -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-
-
-def _package_zip() -> str:
-    """The package for executors that do not have it; its dependencies must be installed there."""
-    root = Path(heliograph.__file__).parent
-    target = Path(gettempdir()) / f"heliograph-{os.getpid()}.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for path in root.rglob("*.py"):
-            archive.write(path, path.relative_to(root.parent))
-    return str(target)
 
 
 def _first_line(error: Exception) -> str:

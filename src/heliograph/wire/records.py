@@ -17,7 +17,7 @@ from typing import NamedTuple
 from fastcrc import crc32
 
 from heliograph.errors import HeliographError
-from heliograph.wire.compression import decompress
+from heliograph.wire.compression import MAX_BYTES, decompress
 from heliograph.wire.legacy import legacy_crc_is_valid, read_messages
 from heliograph.wire.record_batch import (
     APPEND_TIME_BIT,
@@ -62,13 +62,15 @@ class Record(NamedTuple):
 class OpenedRecords:
     """The records of some neighbouring batches, in order: four lists of one length."""
 
-    __slots__ = ("offsets", "owners", "rests", "timestamps")
+    __slots__ = ("_left", "offsets", "owners", "rests", "timestamps")
 
     def __init__(self) -> None:
         self.offsets: list[int] = []
         self.timestamps: list[int] = []
         self.rests: list[bytes] = []
         self.owners: list[BatchHeader] = []
+        self._left = MAX_BYTES
+        """So much more may be opened."""
 
     def __len__(self) -> int:
         return len(self.rests)
@@ -99,7 +101,9 @@ class OpenedRecords:
         if header.magic < 2:
             self._add_legacy(batch, header, from_offset)
         elif header.count > 0:
-            self._add_section(decompress(header.codec, batch[HEADER_BYTES:]), header, from_offset)
+            section = decompress(header.codec, batch[HEADER_BYTES:], self._left)
+            self._left -= len(section)
+            self._add_section(section, header, from_offset)
 
     def _add_section(self, section: bytes, header: BatchHeader, from_offset: int) -> None:
         offsets, timestamps, rests = _split(section, header)

@@ -20,14 +20,16 @@ from heliograph.control.planner import FlowPlan, FlowPlanner, flow_rules
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.client import ClusterClient, ProducerState
 from heliograph.kafka.connections import CLIENT_ID
-from heliograph.kafka.ledger import PRODUCE_API, Ledger
+from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.life import now_ms
 from heliograph.kafka.slot import Slot, SlotPlan, SlotSettings, Warm
+from heliograph.kafka.topic_writer import PRODUCE_API
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
 from heliograph.model.lanes import Identity, LaneState, LedgerEntry
 from heliograph.operations.compare import compare_topics
-from heliograph.replication.generations import EntryKey, LedgerBook, encode_entry
+from heliograph.replication.generations import LedgerBook, encode_entry
+from heliograph.replication.ledger_keys import EntryKey
 from heliograph.wire.plain_batch import plain_batch
 from heliograph.wire.produce_codec import ProducedPartition, ProduceTopic, decode_produce, encode_produce
 from heliograph.wire.record_batch import read_header, restamp
@@ -36,13 +38,16 @@ from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
 NEVER_MS = 3_600_000
+_ANOTHER_LEADS = (5, 6)
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: a leader that was chosen a moment ago does not know it yet."""
 QUICK = SlotSettings(retry_ms=100, retry_max_ms=500, takeover_wait_s=0.5, ledger_interval_ms=100)
 """No test waits long for what must be waited for."""
 SILENT = replace(QUICK, ledger_interval_ms=NEVER_MS)
 """The ledger stays where it was: an attempt that is killed leaves nothing but its records."""
 BATCH_BY_BATCH = replace(SILENT, merge_below=0)
 """No merging: many small steps, so that a kill falls between two of them."""
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 60.0
+"""For a machine whose cores are shared by ten processes that want them."""
 UNCLEAN = {
     "unclean.leader.election.enable": "true",
     "min.insync.replicas": "1",
@@ -89,6 +94,8 @@ class Mirror:
         self.target_cluster = Cluster(f"{name}t", tuple(target.split(",")))
         self.policies: Mapping[str, str] = {}
         """Lines of the flow in the file that `open` reads."""
+        self.options: Mapping[str, str] = {}
+        """Lines of the whole file."""
 
     def make_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         create_topic(self.source, self.topic, partitions, config=config)
@@ -113,6 +120,7 @@ class Mirror:
                 "heartbeats.replication.enabled = false",  # `entries[0]` is the lane of this topic
                 f"{self.flow}.consumer.isolation.level = {isolation}",
                 *(f"{self.flow}.{name} = {value}" for name, value in of_flow.items()),
+                *(f"{name} = {value}" for name, value in self.options.items()),
             )
         )
         settings = load(text, "protocol.properties")
@@ -155,14 +163,19 @@ class Mirror:
 
     def producers(self, partition: int = 0) -> Mapping[int, ProducerState]:
         """What the leader of the remote partition remembers."""
+        seen: dict[int, ProducerState] = {}
 
-        async def ask(client: ClusterClient) -> Mapping[int, ProducerState]:
-            leader = (await client.metadata([self.remote]))[self.remote].leaders[partition]
+        async def ask(client: ClusterClient) -> bool:
+            leader = (await client.metadata([self.remote]))[self.remote].leaders.get(partition)
+            if leader is None:
+                return False  # its broker was started a moment ago
             found = (await client.producers(leader.node, [(self.remote, partition)]))[(self.remote, partition)]
-            assert not isinstance(found, int), f"DescribeProducers: error {found}"
-            return found
+            assert not isinstance(found, int) or found in _ANOTHER_LEADS, f"DescribeProducers: error {found}"
+            seen.update({} if isinstance(found, int) else found)
+            return not isinstance(found, int)
 
-        return with_client(self.target, ask)
+        wait_until(lambda: with_client(self.target, ask), f"the leader of {self.remote}-{partition} answers", every=0.2)
+        return seen
 
     def write_as(
         self, identity: Identity, sequence: int, values: list[bytes], timestamp_ms: int = 0
@@ -256,6 +269,9 @@ class Attempt:
     def tell_alone(self) -> None:
         self._call(lambda: self.slot and self.slot.go(list(self.slot.lives), True, {}))
 
+    def tell_revoked(self) -> None:
+        self._call(lambda: self.slot and self.slot.revoke(list(self.slot.lives)))
+
     def _call(self, what: Callable[[], object]) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -323,12 +339,23 @@ class Attempt:
     def wait_for_position(self, offset: int) -> None:
         self.wait_for(lambda: self.position() >= offset, f"everything before {offset} is copied")
 
-    def wait_parked(self, text: str) -> None:
-        def parked() -> bool:
-            run = self.life.run
-            return run.state is LaneState.PARKED and text in run.reason
+    def wait_parked(self, text: str) -> str:
+        """Until it is parked with a reason that has `text`; the whole reason, which is gone when the lane tries again."""
+        return self._wait_state(LaneState.PARKED, text, f"the lane is parked with '{text}'")
 
-        self.wait_for(parked, f"the lane is parked with '{text}'")
+    def wait_waiting(self, text: str) -> str:
+        return self._wait_state(LaneState.WAITING, text, f"the lane waits with '{text}'")
+
+    def _wait_state(self, state: LaneState, text: str, what: str) -> str:
+        seen = [""]
+
+        def is_so() -> bool:
+            run = self.life.run
+            seen[0] = run.reason
+            return run.state is state and text in seen[0] and run.reason == seen[0]
+
+        self.wait_for(is_so, what)
+        return seen[0]
 
     def wait_reason(self, text: str) -> None:
         self.wait_for(lambda: text in self.life.run.reason, f"the lane says '{text}'")
@@ -369,7 +396,7 @@ def with_warm(use: Callable[[Warm], Coroutine[Any, Any, T] | Awaitable[T]]) -> T
 
 def with_client(bootstrap: str, use: Callable[[ClusterClient], Awaitable[T]]) -> T:
     async def run() -> T:
-        client = ClusterClient(Cluster("by-hand", (bootstrap,)))
+        client = ClusterClient(Cluster("by-hand", tuple(bootstrap.split(","))))
         try:
             return await use(client)
         finally:

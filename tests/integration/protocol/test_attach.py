@@ -12,6 +12,7 @@ from confluent_kafka.admin import NewTopic
 from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.errors import HeliographError
 from heliograph.kafka.attach import Attacher
+from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.ranges import Log
 from heliograph.kafka.slot import now_ms
 from heliograph.model.events import EventKind
@@ -29,9 +30,11 @@ from tests.integration.protocol.harness import (
     elect_uncleanly,
 )
 from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.compaction import COMPACTED, write_compacted
 from tests.support.doors import AuthorizedCluster
+from tests.support.leaders import wait_until_in_sync
 from tests.support.mirror import word
-from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, starts
+from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, set_configs, starts
 from tests.support.waiting import wait_until
 from tests.support.writers import samples, write, write_dense, write_single_record_batches, write_transactions
 
@@ -39,18 +42,20 @@ from tests.support.writers import samples, write, write_dense, write_single_reco
 def test_after_a_kill_the_next_attempt_walks_over_aborted_transactions_and_goes_on_exactly(mirror: Mirror) -> None:
     """P2.3a, P2.5, P2.6: the ledger is still at 0; k records are counted by the rule, past aborts and markers."""
     mirror.make_topic()
-    committed = write_transactions(
-        mirror.source, mirror.topic, mirror.topic, transactions=400, size=7
-    )  # more than three attempts copy before they are killed
+    committed = write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=400, size=7)
     opened = mirror.open()
     killed = 0
     for number in range(3):
+        # There is enough left for it, however far the one before came until it was killed.
+        committed += write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=60, size=7)
         with Attempt(opened, BATCH_BY_BATCH) as attempt:
             attempt.wait_for_records(40 + 20 * number)
             attempt.kill()
             killed += attempt.records
     assert mirror.book().latest(opened.entries[0].lane) == opened.entries[0], "nobody wrote the ledger"
-    last = carry(opened)
+    # The last one may have copied everything before it was dead: there is something left for the next.
+    committed += write_transactions(mirror.source, mirror.topic, mirror.topic, transactions=60, size=7)
+    last = carry(mirror.open())
     assert killed + last.records <= committed
     assert last.life.run.counts.dropped["aborted"] > 0
     mirror.assert_identical(committed)
@@ -189,21 +194,41 @@ def test_more_records_on_the_target_than_the_source_has_parks(mirror: Mirror) ->
         attempt.wait_parked("more than the source")
 
 
-def test_a_position_inside_a_source_batch_goes_on_with_the_next_record(mirror: Mirror) -> None:
+def test_a_position_inside_a_source_batch_goes_on_with_the_next_record(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """P2.5: k ends in the middle of a batch; the rest of it is rebuilt, nothing is repeated."""
     mirror.make_topic(config={"max.message.bytes": "2000000"})
     write_dense(mirror.source, mirror.topic, samples(2_000))
     whole = mirror.open()
-    # A limit far below the batch: it goes to the target in so many pieces that the kill falls between two of them.
+    # A limit far below the batch: it goes to the target in pieces, and none is sent after the first that is acknowledged.
     lanes = tuple(replace(lane, max_batch_bytes=2_000) for lane in whole.plan.lanes)
     opened = replace(whole, plan=replace(whole.plan, lanes=lanes))
+    can_send = LaneRun.can_send
+    monkeypatch.setattr(LaneRun, "can_send", lambda run, now: not run.counts.records and can_send(run, now))
     with Attempt(opened, replace(SILENT, window=1, merge_below=0)) as attempt:
         attempt.wait_for(lambda: attempt.records > 0, "a piece of the batch is acknowledged")
         attempt.kill()
+    monkeypatch.undo()
     assert 0 < ends(mirror.target, mirror.remote)[0] < 2_000
     last = carry(whole)
     assert last.life.run.counts.rebuilt["begins earlier"] == 1
     mirror.assert_identical(2_000)
+
+
+def test_a_source_that_was_compacted_once_recovers_from_a_kill(mirror: Mirror) -> None:
+    """M8: its batches have gaps, but nothing is cleaned any more: the records in them are counted."""
+    mirror.make_topic(config=COMPACTED)
+    left = write_compacted(mirror.source, mirror.topic)
+    set_configs(mirror.source, mirror.topic, {"cleanup.policy": "delete"})
+    opened = mirror.open()
+    assert not opened.plan.lanes[0].compacted
+    with Attempt(opened, BATCH_BY_BATCH) as attempt:
+        attempt.wait_for_records(10)
+        attempt.kill()
+    assert ends(mirror.target, mirror.remote)[0] >= 10
+    carry(opened)
+    mirror.assert_identical(left)
 
 
 def test_sequences_wrap_at_2_to_the_31(mirror: Mirror) -> None:
@@ -257,6 +282,9 @@ def cut(two_clusters: TwoClusters, tmp_path_factory: pytest.TempPathFactory) -> 
         write(tail.source, tail.topic, samples(30))
         with Attempt(opened[tail.topic], QUICK) as attempt:
             attempt.wait_for_records(30)
+            wait_until_in_sync(
+                target.bootstrap, {1, 2}, tail.remote, whole.remote
+            )  # a slow one is left out for a while
             target.kill(2)  # this follower has 30 of the one, nothing of the other
             write(tail.source, tail.topic, samples(40, seed=2))
             attempt.wait_for_records(70)
@@ -319,8 +347,8 @@ def test_a_target_that_lost_everything_is_copied_again_from_the_start(cut: Cut) 
     write(own.source, own.topic, samples(10, seed=2))
     own.policies = {"on.target.loss": "fail"}
     with Attempt(own.open(), QUICK) as attempt:
-        attempt.wait_parked("on.target.loss = fail")
-        assert "ends at 0" in attempt.life.run.reason and "30 was acknowledged" in attempt.life.run.reason
+        reason = attempt.wait_parked("on.target.loss = fail")
+        assert "ends at 0" in reason and "30 was acknowledged" in reason
         attempt.kill()
     assert ends(own.target, own.remote)[0] == 0
     own.policies = {}

@@ -7,14 +7,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 from heliograph.kafka.slot import now_ms
-from heliograph.model.lanes import Guard, LaneState
+from heliograph.model.lanes import Guard, Identity
+from heliograph.wire.record_batch import read_header
 from tests.integration.protocol.harness import BATCH_BY_BATCH, QUICK, SILENT, Attempt, Mirror, Opened, carry
+from tests.support.batches import read_batches
 from tests.support.clusters import ClusterFactory
-from tests.support.topics import create_topic, ends, set_configs
+from tests.support.topics import broker_config, create_topic, ends, set_broker_config, set_configs
 from tests.support.waiting import wait_until
 from tests.support.writers import Sample, producer, samples, send, write, write_old_records, write_single_record_batches
 
-FORGETFUL = {"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "200"}
+MEMORY = "producer.id.expiration.ms"
+FORGETFUL = {MEMORY: "2000", "producer.id.expiration.check.interval.ms": "200"}
 """A target that forgets a producer after two seconds."""
 
 
@@ -114,7 +117,9 @@ def test_an_idle_lane_expires_and_the_next_append_goes_on_exactly(new_cluster: C
     wait_until(lambda: identity.producer_id not in own.producers(), "the target forgot the producer")
     write(own.source, own.topic, samples(10, seed=3))
     carry(opened, {own.lane_key: 30})
-    assert own.producers()[identity.producer_id].last_sequence == 29
+    # By the log: the target may have forgotten again what it knew.
+    last = read_header(read_batches(own.target, own.remote)[-1], 0)
+    assert (last.producer_id, last.base_sequence + last.last_offset_delta) == (identity.producer_id, 29)
     own.assert_identical(30)
 
 
@@ -156,14 +161,54 @@ def test_old_data_is_exclusive_and_waits_until_the_last_attempt_is_known_dead(mi
     carry(opened)
     write_old_records(mirror.source, mirror.topic, samples(10, seed=2), now_ms(), timedelta(days=3))
     with Attempt(opened, QUICK, alone=False) as attempt:
-        attempt.wait_reason("known dead")
-        assert (attempt.life.guard, attempt.life.run.state) == (Guard.EXCLUSIVE, LaneState.WAITING)
+        attempt.wait_waiting("known dead")
+        assert attempt.life.guard is Guard.EXCLUSIVE
         time.sleep(0.5)
         assert attempt.records == 0
         attempt.tell_alone()
         attempt.wait_for_records(10)
         attempt.stop()
     mirror.assert_identical(20)
+
+
+def test_old_records_that_follow_fresh_ones_wait_until_no_other_attempt_is_left(mirror: Mirror) -> None:
+    """M3, P6.1: attached with the broker's guard, which the next records take away."""
+    mirror.make_topic(config={"retention.ms": "-1"})
+    write(mirror.source, mirror.topic, samples(10))
+    opened = mirror.open()
+    carry(opened)
+    write(mirror.source, mirror.topic, samples(10, seed=2))
+    with Attempt(opened, QUICK, alone=False) as one, Attempt(opened, QUICK, alone=False) as two:
+        for attempt in (one, two):
+            attempt.wait_for(lambda of=attempt: of.life.run.fetch_offset >= 20, "both follow")
+        write_old_records(mirror.source, mirror.topic, samples(10, seed=3), now_ms(), timedelta(days=3))
+        for attempt in (one, two):
+            attempt.wait_reason("older than the target remembers: waiting until the last attempt is known dead")
+        assert ends(mirror.target, mirror.remote)[0] == 20
+        two.stop()
+        one.tell_alone()
+        one.wait_for_position(30)
+        assert one.life.guard is Guard.EXCLUSIVE
+        write(mirror.source, mirror.topic, samples(10, seed=4))
+        one.wait_for_position(40)
+        assert one.life.guard is Guard.BROKER, "a fresh record restores the guard"
+        one.stop()
+    mirror.assert_identical(40)
+
+
+def test_a_later_epoch_that_the_ledger_does_not_know_parks_the_lane(mirror: Mirror) -> None:
+    """L5, P2.3b: someone writes under this flow's producer id, and no generation explains it."""
+    mirror.make_topic()
+    write(mirror.source, mirror.topic, samples(10))
+    opened = mirror.open()
+    carry(opened)
+    ours = opened.entries[0].identity
+    assert mirror.write_as(Identity(ours.producer_id, ours.producer_epoch + 5), 0, [b"not ours"]).error_code == 0
+    write(mirror.source, mirror.topic, samples(10, seed=2))
+    with Attempt(opened, QUICK) as attempt:
+        attempt.wait_parked("identity conflict")
+        attempt.kill()
+    assert ends(mirror.target, mirror.remote)[0] == 11
 
 
 def test_a_target_with_its_own_clock_guards_old_data(mirror: Mirror) -> None:
@@ -180,6 +225,28 @@ def test_a_target_with_its_own_clock_guards_old_data(mirror: Mirror) -> None:
         attempt.kill()
     carry(opened)
     assert ends(mirror.target, mirror.remote)[0] == 20
+
+
+def test_a_lane_is_guarded_no_longer_than_the_broker_remembers_that_forgets_soonest(
+    new_cluster: ClusterFactory, mirror: Mirror
+) -> None:
+    """P6.1, M10: any broker may lead the remote partition next. The first one remembers for a day, the second for ten minutes."""
+    target = new_cluster("T", brokers=2)
+    set_broker_config(target.bootstrap, 2, MEMORY, "600000")
+    wait_until(lambda: broker_config(target.bootstrap, 2, MEMORY) == "600000", "broker 2 has it")
+    own = Mirror(mirror.source, target.bootstrap, mirror.topic)
+    own.make_topic(config={"retention.ms": "-1"})
+    write_old_records(own.source, own.topic, samples(10), now_ms(), timedelta(minutes=8))
+    opened = own.open()
+    carry(opened, {own.lane_key: 10})
+    with Attempt(opened, QUICK, alone=False) as attempt:
+        attempt.wait_reason("waiting until the last attempt is known dead")
+        assert attempt.life.guard is Guard.EXCLUSIVE
+        write_old_records(own.source, own.topic, samples(10, seed=2), now_ms(), timedelta(minutes=8))
+        attempt.tell_alone()
+        attempt.wait_for_position(20)
+        attempt.stop()
+    own.assert_identical(20)
 
 
 def test_a_foreign_record_between_ours_makes_an_anchor(mirror: Mirror) -> None:

@@ -80,6 +80,25 @@ def test_a_lane_that_is_killed_counts_without_what_came_home(two_clusters: TwoCl
     assert sorted(values(pair.a, unique)) == sorted(values(pair.b, unique)) == sorted([*mine, *theirs])
 
 
+def test_what_came_home_is_passed_although_the_lane_never_writes(two_clusters: TwoClusters, unique: str) -> None:
+    """All of B came from A, and A's own producers write where the lane back would: its place is known all the same (H4)."""
+    pair = Pair(two_clusters.a.bootstrap, two_clusters.b.bootstrap, unique)
+    there, back = pair.open(), pair.open(back=True)
+    lane = back.plan.lanes[0].id
+    for count in (30, 60):
+        pair.write(pair.a, f"a-{count}", 30)
+        carry(there, {there.plan.lanes[0].id.key: count})
+        with Attempt(back) as attempt:
+            attempt.wait_for(lambda: attempt.life.run.fetch_offset == count, "it has read all of B")  # noqa: B023  ends here
+            assert attempt.position() == count, "so the next attach does not read it again"
+            attempt.stop()
+        book = with_warm(lambda warm: warm.ledger(back.plan.settings.target).refresh())
+        entry = book.latest(lane)
+        assert entry is not None and (entry.source_next, entry.sequence_next) == (count, 0)
+    assert attempt.life.run.counts.dropped["came home"] > 0 and attempt.records == 0
+    assert len(values(pair.a, unique)) == len(values(pair.b, unique)) == 60
+
+
 def test_what_a_flow_wrote_that_the_file_no_longer_has_is_not_copied_back(
     two_clusters: TwoClusters, unique: str
 ) -> None:

@@ -14,7 +14,7 @@ from heliograph.embedded.cluster import EmbeddedCluster
 from heliograph.kafka.common_end import common_end
 from heliograph.kafka.slot import Warm, now_ms
 from heliograph.model.events import EventKind
-from heliograph.model.lanes import LedgerEntry
+from heliograph.model.lanes import LaneState, LedgerEntry
 from heliograph.operations.compare import compare_topics
 from heliograph.replication.policies import dead_letter_topic
 from tests.integration.protocol.harness import (
@@ -28,6 +28,8 @@ from tests.integration.protocol.harness import (
     with_warm,
 )
 from tests.support.clusters import ClusterFactory
+from tests.support.leaders import wait_until_in_sync
+from tests.support.mirror import word
 from tests.support.reading import messages, values
 from tests.support.topics import admin, create_topic, delete_records, delete_topic, ends, topic_names
 from tests.support.waiting import wait_until
@@ -53,6 +55,11 @@ def test_a_source_made_anew_under_load_is_copied_after_what_was_there(mirror: Mi
         attempt.wait_for_records(50)
         delete_topic(mirror.source, mirror.topic)
         wait_until(lambda: mirror.topic not in topic_names(mirror.source), "the topic is gone")
+        run = attempt.life.run
+        attempt.wait_for(
+            lambda: run.state is not LaneState.FOLLOWING and not run.queue and not run.in_flight,
+            "what was read of the old topic is on the target",
+        )
         old = ends(mirror.target, mirror.remote)[0]
         mirror.make_topic()
         attempt.wait_parked("on.source.reset = restart")
@@ -131,33 +138,47 @@ class under_load:  # noqa: N801  reads as a sentence where it is used
 
 
 def test_a_source_cut_back_and_grown_again_by_an_unclean_election(new_cluster: ClusterFactory, mirror: Mirror) -> None:
-    """P10.2, case 15a: records 30 to 69 were copied and are gone, others stand in their place. First fail, then restart."""
+    """P10.2, case 15a: records 30 to 69 were copied and are gone, others stand in their place. First fail, then restart.
+
+    Three lanes (L7): of one the ledger knows 70 records; one was killed before it wrote more than 30 down, where both still
+    agree; and one before it wrote more than 50 down, which the source no longer has.
+    """
     source = new_cluster("S", brokers=2, config=UNCLEAN)
-    own = Mirror(source.bootstrap, mirror.target, mirror.topic)
-    client = admin(source.bootstrap)
-    client.create_topics([NewTopic(own.topic, 1, replica_assignment=[[1, 2]], config={})])[own.topic].result(30)
+    known, killed, between = (Mirror(source.bootstrap, mirror.target, name) for name in (mirror.topic, word(), word()))
     kept, lost, other = list(samples(30)), list(samples(40, seed=2)), list(samples(60, seed=3))
-    write(source.bootstrap, own.topic, kept)
-    opened = own.open()
-    with Attempt(opened, QUICK) as attempt:
-        attempt.wait_for_records(30)
-        source.kill(2)  # this follower has 30
-        write(source.bootstrap, own.topic, lost, acks=1)
-        attempt.wait_for_records(70)
-        attempt.stop()
-    elect_uncleanly(source, lambda: _end(source, own.topic) == 30)
-    write(source.bootstrap, own.topic, other, acks=1)
-    with Attempt(opened, QUICK) as attempt:
-        attempt.wait_parked("on.source.reset = fail")
-        assert "up to 30" in attempt.life.run.reason and "up to 70" in attempt.life.run.reason
-        assert kinds(attempt) == [EventKind.SOURCE_RESET]
-    assert ends(own.target, own.remote)[0] == 70, "nothing is written"
-    own.policies = {"on.source.reset": "restart"}
-    last = carry(own.open(), {own.lane_key: 90})
-    assert (last.life.run.acked.generation, last.life.run.acked.source_start) == (1, 30)
-    assert kinds(last) == [EventKind.SOURCE_RESET]
-    expected = [record.value for record in (*kept, *lost, *other)]
-    assert values(own.target, own.remote) == expected
+    client, opened = admin(source.bootstrap), {}
+    for own in (known, killed, between):
+        topic = NewTopic(own.topic, 1, replica_assignment=[[1, 2]], config={})
+        client.create_topics([topic])[own.topic].result(30)
+        write(source.bootstrap, own.topic, kept)
+        opened[own] = own.open()
+        carry(opened[own])
+    wait_until_in_sync(source.bootstrap, {1, 2}, known.topic, killed.topic)  # a slow one is left out for a while
+    source.kill(2)  # this follower has 30
+    for own, records, settings in (
+        (known, lost, QUICK),
+        (killed, lost, SILENT),
+        (between, lost[:20], QUICK),
+        (between, lost[20:], SILENT),
+    ):
+        write(source.bootstrap, own.topic, records, acks=1)
+        with Attempt(opened[own], settings) as attempt:
+            attempt.wait_for_records(len(records))
+            attempt.stop() if settings is QUICK else attempt.kill()
+    elect_uncleanly(source, lambda: [_end(source, own.topic) for own in opened] == [30, 30, 30])
+    for own, before in opened.items():
+        write(source.bootstrap, own.topic, other, acks=1)
+        with Attempt(before, QUICK) as attempt:
+            reason = attempt.wait_parked("on.source.reset = fail")
+            assert "up to 30" in reason and "up to 70" in reason
+            assert kinds(attempt) == [EventKind.SOURCE_RESET]
+        assert ends(own.target, own.remote)[0] == 70, "nothing is written"
+        own.policies = {"on.source.reset": "restart"}
+        last = carry(own.open(), {own.lane_key: 90})
+        assert (last.life.run.acked.generation, last.life.run.acked.source_start) == (1, 30)
+        assert kinds(last) == [EventKind.SOURCE_RESET]
+        expected = [record.value for record in (*kept, *lost, *other)]
+        assert values(own.target, own.remote) == expected
 
 
 def _end(cluster: EmbeddedCluster, topic: str) -> int | None:
@@ -182,8 +203,8 @@ def test_deleted_records_park_the_lane_with_their_exact_number(mirror: Mirror) -
     delete_records(mirror.source, mirror.topic, 0, 23)
     for _ in range(2):
         with Attempt(opened, QUICK) as attempt:
-            attempt.wait_parked("13 offsets")
-            assert "(10 to 22)" in attempt.life.run.reason and "on.data.loss = continue" in attempt.life.run.reason
+            reason = attempt.wait_parked("13 offsets")
+            assert "(10 to 22)" in reason and "on.data.loss = continue" in reason
             assert kinds(attempt) == [EventKind.DATA_LOSS]
     assert ends(mirror.target, mirror.remote)[0] == 10
     mirror.policies = {}
@@ -283,8 +304,7 @@ def test_an_intruder_in_the_remote_topic_stops_the_lane_until_a_person_lets_it_g
         attempt.wait_for_records(10)
         write(mirror.target, mirror.remote, [Sample(b"intruder")])
         write(mirror.source, mirror.topic, samples(5, seed=2))
-        attempt.wait_parked("on.foreign.writer = fail")
-        assert "from offset 10" in attempt.life.run.reason
+        assert "from offset 10" in attempt.wait_parked("on.foreign.writer = fail")
         assert kinds(attempt) == [EventKind.FOREIGN_WRITER]
         attempt.stop()
     end = ends(mirror.target, mirror.remote)[0]
@@ -340,8 +360,7 @@ def test_a_record_that_the_target_refuses(mirror: Mirror, fault: str, policy: st
     opened = mirror.open()
     if policy == "park":
         with Attempt(opened, QUICK) as attempt:
-            attempt.wait_parked("on.bad.record = park")
-            reason = attempt.life.run.reason
+            reason = attempt.wait_parked("on.bad.record = park")
             assert f"record 100 of {mirror.topic}-0" in reason and cause in reason and cure in reason
             assert attempt.life.run.position() == 100
             assert kinds(attempt)[-1] == EventKind.BAD_RECORD

@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.kafka import cutting
 from heliograph.kafka.claims import transactional_id
-from heliograph.model.lanes import Guard
+from heliograph.model.lanes import Guard, LedgerEntry
 from heliograph.operations.compare import compare_topics
 from tests.integration.protocol.harness import QUICK, SILENT, Attempt, Mirror, carry, with_client
 from tests.support.batches import read_batches
@@ -107,6 +107,19 @@ def test_an_attempt_with_another_rule_than_the_entrys_does_not_attach(mirror: Mi
     mirror.assert_identical(committed)
 
 
+def wait_for_ledger(attempt: Attempt, mirror: Mirror, position: int) -> LedgerEntry:
+    """The lane's entry, once it says this position."""
+    found: list[LedgerEntry] = []
+
+    def is_written() -> bool:
+        entry = mirror.book().latest(attempt.life.run.lane.id)
+        found[:] = [entry] if entry is not None else []
+        return bool(found) and found[0].source_next == position
+
+    attempt.wait_for(is_written, f"the ledger says {position}")
+    return found[0]
+
+
 def test_each_attempt_on_a_compacted_source_opens_its_own_generation(mirror: Mirror) -> None:
     """P8.2: a new generation and a new epoch for every attempt; after a drain nothing is repeated."""
     mirror.make_topic(config={"cleanup.policy": "compact"})
@@ -131,7 +144,7 @@ def test_on_a_compacted_source_a_zombie_is_fenced_and_leaves(mirror: Mirror) -> 
     opened = mirror.open()
     with Attempt(opened, QUICK) as zombie:
         zombie.wait_for_records(10)
-        time.sleep(0.3)
+        wait_for_ledger(zombie, mirror, 10)
         with Attempt(opened, QUICK) as successor:
             successor.wait_for(lambda: successor.life.run.counts.attaches == 1, "the successor follows")
             for number in range(10):
@@ -190,9 +203,7 @@ def test_a_fenced_attempt_of_an_older_generation_joins_the_newer_one(mirror: Mir
     opened = mirror.open()
     with Attempt(opened, QUICK) as attempt:
         attempt.wait_for_records(10)
-        time.sleep(0.4)
-        entry = mirror.book().latest(opened.entries[0].lane)
-        assert entry is not None and entry.source_next == 10
+        entry = wait_for_ledger(attempt, mirror, 10)
         identity = with_client(mirror.target, lambda client: client.new_identity(transactional_id(mirror.flow)))
         newer = replace(entry, generation=1, identity=identity, sequence_next=0, source_start=10, target_start=10)
         mirror.write_entry(newer)

@@ -32,7 +32,8 @@ from heliograph.replication.translation import (
 from heliograph.wire.mm2 import OffsetSync, encode_offset_sync
 from tests.integration.protocol.harness import BATCH_BY_BATCH, Attempt, Mirror, carry, with_warm
 from tests.support.compaction import COMPACTED, count_records, stop_cleaning
-from tests.support.topics import create_topic, delete_records, ends, set_configs, starts
+from tests.support.groups import commit
+from tests.support.topics import create_topic, delete_records, ends, set_configs, starts, wait_until_stable
 from tests.support.waiting import wait_until
 from tests.support.writers import (
     OpenTransaction,
@@ -123,6 +124,7 @@ def write_in_transactions(mirror: Mirror, chance: random.Random, number: int, tr
             client.abort_transaction(30)
         else:
             client.commit_transaction(30)
+    wait_until_stable(mirror.source, mirror.topic)
 
 
 def history(mirror: Mirror, chance: random.Random) -> None:
@@ -264,7 +266,7 @@ def test_the_command_gives_the_answer_and_mirrormakers_beside_it(
     pairs = [encode_offset_sync(OffsetSync(mirror.topic, 0, offset, offset)) for offset in (0, 40)]
     write(mirror.source, syncs, [Sample(value, key) for key, value in pairs])
     write(mirror.source, syncs, [Sample(b"not a sync", b"not a sync")])
-    commit(mirror.source, "readers", mirror.topic, 0, 41)
+    commit(mirror.source, "readers", {(mirror.topic, 0): 41})
     file = tmp_path / "mm2.properties"
     file.write_text(
         f"clusters = {mirror.topic}s, {mirror.topic}t\n{mirror.topic}s.bootstrap.servers = {mirror.source}\n"
@@ -286,22 +288,17 @@ def test_the_command_gives_the_answer_and_mirrormakers_beside_it(
     back = ["--topic", mirror.remote, "--partition", "0", "--offset", "3", "--reverse"]
     assert says(*back) == (0, f"{there} 3 -> {here} 3, exact\n")
     code, text = says(*lane, "--offset", "999")
-    assert code == 1 and "not yet copied" in text
+    assert code == 1 and "beyond the source's end" in text
     for options, fault in (
         (["--topic", "nobody", "--partition", "0", "--offset", "1"], "the topic does not exist"),
         (["--topic", mirror.topic, "--partition", "7", "--offset", "1"], "there is no partition 7"),
         (["--topic", syncs, "--partition", "0", "--offset", "1"], "is not a lane"),
         (["--group", "nobody"], "group 'nobody' has committed no offset"),
-        ([*lane, "--offset", "-3"], "offsets begin at 0"),
     ):
         code, text = says(*options)
         assert code == 1 and fault in text, text
-
-
-def commit(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
-    client = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    client.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
-    client.close()
+    code, text = says(*lane, "--offset", "-3")
+    assert code == 2 and "offsets begin at 0" in text, text
 
 
 def clean(bootstrap: str, topic: str) -> None:

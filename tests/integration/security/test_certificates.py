@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -116,7 +117,7 @@ def test_a_certificate_that_ends_while_running_is_told_and_stops_no_other_flow(
     write(secured.cluster.bootstrap, topic, samples(1_000))
     create_topic(two_clusters.a.bootstrap, other)
     write(two_clusters.a.bootstrap, other, samples(1_000))
-    brief = secured.certificates.make_brief(word(), seconds=45)
+    brief = secured.certificates.make_brief(word(), seconds=90)  # a run begins within that, also where ten others do
     keys = secured.tls(ssl_keystore_type="PEM", ssl_keystore_location=brief)
     troubled, calm = f"{safe}->{target}", f"{open_}->{target}"
     properties = flow_file(
@@ -126,13 +127,14 @@ def test_a_certificate_that_ends_while_running_is_told_and_stops_no_other_flow(
         prefixed(safe, secured.keys("TLS", keys)),
     )
     with HeliographRun(properties) as run:
-        wait_until(lambda: ends(there, f"{safe}.{topic}").get(0) == 1_000, "the first flow copies", 60, every=0.2)
-        wait_until(lambda: len(told(properties, troubled)) == 2, "it is told that it ended", 90, every=0.5)
+        wait_until(lambda: ends(there, f"{safe}.{topic}").get(0) == 1_000, "the first flow copies", every=0.2)
+        wait_until(lambda: len(told(properties, troubled)) == 2, "it is told that it ended", 240, every=0.5)
         for worker in run.workers():
-            os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: "does not take our certificate" in reason(properties, troubled), "it is refused", 60)
+            with contextlib.suppress(ProcessLookupError):  # one that was idle
+                os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: "does not take our certificate" in reason(properties, troubled), "it is refused")
         write(two_clusters.a.bootstrap, other, samples(1_000, seed=2))
-        wait_until(lambda: ends(there, f"{open_}.{other}").get(0) == 2_000, "the other flow goes on", 60, every=0.2)
+        wait_until(lambda: ends(there, f"{open_}.{other}").get(0) == 2_000, "the other flow goes on", every=0.2)
         status_when_following(properties, calm)
         soon, late = told(properties, troubled)
         in_status = status(properties)

@@ -28,6 +28,7 @@ def test_groups_and_checkpoints_are_exact_into_a_cluster_behind_tls(
     write(here, unique, samples(40))
     carry(opened := flow.open())
     commit(here, group, {(unique, 0): 25})
+    assert committed(there, group) == {}  # and there is a coordinator for it: a cluster makes that for its first group
     for job in (checkpoint_job, group_offsets_job):
         turns = Turns(opened.plan, job)
         assert turns.turn() and turns.pending() == [] and turns.events == []

@@ -20,7 +20,7 @@ from tests.bench.figures import (
     quantile,
     ratio,
 )
-from tests.bench.report import LABELS, document, misses, number, table, troubles
+from tests.bench.report import LABELS, before_and_after, document, joins, misses, number, table, troubles
 
 
 def a_case(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_who_looks_has_a_section_with_every_round() -> None:
         "commit": "abc123", "changed": False, "machine": {"load": 0.1}, "payload_mb": 2_000.0,
         "slow": 200, "streams": 200, "alone": rounds, "watched": rounds, "ratio": 1.0,
     }  # fmt: skip
-    text = document(a_result({}), None, watched)
+    text = document(a_result({}), {"watched": watched})
     assert "200 slow clients" in text and "records/s alone: 1,000, 1,000; watched: 1,000, 1,000" in text
     assert "the medians: 1.00× of the speed alone; 0 records lost or repeated" in text
     assert "Many who look" not in document(a_result({}))
@@ -198,3 +198,50 @@ def test_scaling_shortens_every_case_and_the_full_window_holds_the_end_of_an_epo
     short = chosen(["lz4", "latency-200"], 0.05)
     assert [case.name for case in short] == ["lz4", "latency-200"]
     assert short != chosen(["lz4", "latency-200"], 1.0)
+
+
+def a_measure(**figures: Any) -> dict[str, Any]:
+    return {"commit": "abc123", "changed": False, "machine": {"load": 2.0}, **figures}
+
+
+def test_how_long_a_killed_driver_cost_stands_beside_the_load() -> None:
+    killed = {"seconds": [8.0, 9.5], "median": 8.75, "loads": [1.5, 2.5]}
+    text = document(a_result({}), {"restart": a_measure(partitions=6, local=killed, standalone=killed)})
+    assert "two workers on this machine: median 8.75 s: 8.00 s (load 1.5), 9.50 s (load 2.5)" in text
+
+
+def test_what_lanes_asked_for_after_a_lost_broker_is_told() -> None:
+    lost = {"seconds": 2.5, "cpu_seconds": 1.0, "requests": {"producer ids": 1}, "generations": 1000}
+    text = document(a_result({}), {"reattach": a_measure(lanes=1000, target=lost, source=lost)})
+    assert (
+        "target broker killed with -9: 2.50 s, 1.00 CPU seconds; 1,000 generations opened; asked for: 1 producer ids"
+        in text
+    )
+
+
+def test_every_join_is_in_the_report_not_the_best_of_them() -> None:
+    rows = [
+        {"copied_seconds": 1.5, "gap_ms": gap, "source_gap_ms": 21.0, "usual_gap_ms": 33.0}
+        for gap in (40.0, 900.0, 50.0)
+    ]
+    found = a_result({}) | {"joins": rows, "interval_seconds": 2, "records_per_second": 200}
+    text = joins(found)
+    assert "around each join, ms: 40.0, 900, 50.0\n" in text
+    assert "3 topics join" in text and "abc123" in text
+    assert text in document(a_result({}), {"joining": found})
+
+
+def test_this_tree_and_an_earlier_one_stand_beside_each_other() -> None:
+    def figures(factor: float) -> dict[str, float]:
+        return {
+            "records_per_second": 1_000_000 * factor,
+            "copy_cpu_us_per_record": 0.5,
+            "total_cpu_us_per_record": 2.0,
+            "start_seconds": 4.0,
+        }
+
+    found = a_result({}) | {"before": "def456", "cases": {"lz4": {"before": figures(1), "after": figures(1.5)}}}
+    text = before_and_after(found)
+    assert "| lz4 | records/s | 1,000,000 | 1,500,000 | 1.50× |" in text
+    assert "commit def456" in text and "abc123" in text
+    assert text in document(a_result({}), {"before": found})

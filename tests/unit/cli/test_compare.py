@@ -23,11 +23,11 @@ DIFFERENCES = [
 def test_differences_are_a_table_under_a_headline() -> None:
     flow = FlowCompared("A->B", "A", "B", DIFFERENCES, {"topics": 1200, "quotas": 1}, ["ACLs: cluster B is gone"])
     assert lines_of(flow) == [
-        "A->B: 2 differences (1,200 topics, 1 quota compared)",
+        "A->B: 2 differences so far, not everything could be compared (1,200 topics, 1 quota compared)",
         "  what    name                on A          on B",
         "  topics  orders -> A.orders  3 partitions  -",
         "  quotas  user a: x           -             1",
-        "  not looked at: ACLs: cluster B is gone",
+        "  not compared: ACLs: cluster B is gone",
     ]
 
 
@@ -36,6 +36,29 @@ def test_no_difference_is_said() -> None:
         "A->B: no differences (2 topics compared)"
     ]
     assert lines_of(FlowCompared("A->B", "A", "B")) == ["A->B: no differences"]
+
+
+def test_what_could_not_be_reached_is_never_said_to_have_no_differences() -> None:
+    nothing = FlowCompared("A->B", "A", "B", troubles=["cluster A: connection refused at a:1", "cluster B is away"])
+    assert lines_of(nothing) == ["A->B: could not be compared: cluster A: connection refused at a:1; cluster B is away"]
+    part = FlowCompared("A->B", "A", "B", compared={"topics": 2}, troubles=["ACLs: DESCRIBE is missing"])
+    assert lines_of(part) == [
+        "A->B: no differences so far, not everything could be compared (2 topics compared)",
+        "  not compared: ACLs: DESCRIBE is missing",
+    ]
+
+
+def test_clusters_that_refuse_are_asked_once_and_named_with_their_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    at = {name: f"{name}.bootstrap.servers = 127.0.0.1:{port}\n" for name, port in (("A", 1), ("B", 2))}
+    file.write_text(f"clusters = A, B\n{at['A']}{at['B']}A->B.enabled = true\n")
+    assert main.main(["compare", str(file)]) == 1
+    assert capsys.readouterr().out == (
+        "A->B: could not be compared: cluster A: connection refused at 127.0.0.1:1; "
+        "cluster B: connection refused at 127.0.0.1:2\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from heliograph.cli import events, main
+from heliograph.config.load import load
 from heliograph.control.events import EventReader
 from heliograph.errors import ClusterUnreachable
 from heliograph.model.events import Event, EventKind
@@ -79,4 +80,21 @@ def test_a_target_that_is_not_there_is_exit_1_and_one_sentence(
         "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
     )
     assert main.main(["events", str(file)]) == 1
-    assert "cluster B is unreachable" in capsys.readouterr().err
+    assert "cluster B: connection refused at" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [(LOST, ""), (None, "no events in the last 30 days\n"), (ClusterUnreachable("gone"), "heliograph: gone\n")],
+)
+def test_where_there_is_none_that_is_said_and_not_where_none_could_be_read(
+    found: Event | Exception | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(*([] if found is None else [found]))
+    monkeypatch.setattr(events, "EventReader", lambda *_: reader)
+    settings = load(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n", "f.properties"
+    )
+    monkeypatch.setattr(events, "load_effective", lambda _: settings)
+    assert main.main(["events", "f.properties"]) == int(isinstance(found, Exception))
+    assert capsys.readouterr().err == said

@@ -57,7 +57,7 @@ def test_what_is_not_known_is_a_dash() -> None:
     stopped = lane(owner="", state="stopped", read_position=-1, read_lag=-1, log_bytes=-1, bytes_behind=-1)
     flow = FlowLag("A->B", "g", False, 40_000, "north", 42, "", [stopped])
     assert printed(flow) == [
-        "A->B: not running since 1970-01-01 00:00:40 UTC (1 min); group g; 302 records behind, about 0 B",
+        "A->B: not running since 1970-01-01 00:00:40 UTC (1 min); group g; 302 records behind",
         "lane source end committed behind read behind target end behind about log size state owner",
         "orders-3 1,234,567 1,234,000 567 - - 1,234,265 302 - - stopped -",
     ]
@@ -65,6 +65,13 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 def test_a_flow_that_cannot_be_read_says_why() -> None:
     assert headline(FlowLag("A->B", "g", False, 0, "", 0, "nobody answers"), 0) == "A->B: not running; nobody answers"
+    unknown = FlowLag("A->B", "g", None, 0, "", 0, "cluster B: connection refused at b:1")
+    assert headline(unknown, 0) == "A->B: state unknown: cluster B: connection refused at b:1"
+
+
+def test_how_old_the_numbers_of_a_run_are_is_said() -> None:
+    flow = FlowLag("A->B", "g", True, 0, "north", 42, "", [lane()], reported_ms=97_000)
+    assert headline(flow, 100_000).endswith("302 records behind, about 3.0 MB, reported 3 s ago")
 
 
 class Looks:

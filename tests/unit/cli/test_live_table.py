@@ -6,6 +6,7 @@ import io
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from rich.console import Console
 
 from heliograph.cli.live_table import LiveTable
@@ -18,12 +19,14 @@ class Screen:
     def __init__(self) -> None:
         self.board = Board()
         self.clock = FakeClock()
+        self.paused: set[str] = set()
         fake = SimpleNamespace(
             board=self.board,
             clock=self.clock,
             started_at=self.clock.now,
             spark={"master": "local[4,4]", "jobs": [3], "active_tasks": 2},
             engine=SimpleNamespace(master="local[4,4]"),
+            held=lambda key: {"state": "paused", "reason": "by hand"} if key in self.paused else {},
         )
         self._table = LiveTable(cast(Replicator, fake))
 
@@ -31,16 +34,17 @@ class Screen:
         counts = {"records": records, "bytes": records * 1000, **changes.pop("counts", {})}
         self.board.take(attempt, [report_row(lane, counts=counts, **changes)], {})
 
-    def lines(self) -> list[str]:
+    def lines(self, width: int = 250) -> list[str]:
         text = io.StringIO()
-        Console(file=text, width=250).print(self._table.render())
+        console = Console(file=text, width=width)
+        console.print(self._table.render(console))
         return [" ".join(line.split()) for line in text.getvalue().splitlines() if line.strip(" \u2500")]
 
 
 def test_before_the_first_report_it_says_starting() -> None:
     title, *_, caption = Screen().lines()
     assert title == "Heliograph starting 0 s"
-    assert caption == "Spark local[4,4]: epoch job [3], 2 tasks"
+    assert caption == "Spark local[4,4], 2 tasks"
 
 
 def test_a_topic_has_one_row_with_sums_over_its_lanes() -> None:
@@ -104,3 +108,45 @@ def test_a_reason_in_brackets_is_shown_as_it_is() -> None:
     screen = Screen()
     screen.take("A->B/orders/0", 0, state="parked", reason="record 5 has 9 bytes [limit 8] [/orders]")
     assert screen.lines()[2].endswith("parked: record 5 has 9 bytes [limit 8] [/orders]")
+
+
+def test_a_paused_topic_is_not_following_and_a_partly_paused_one_says_so() -> None:
+    screen = Screen()
+    for partition in range(3):
+        screen.take(f"A->B/orders/{partition}", 10)
+        screen.take(f"A->B/payments/{partition}", 10)
+    screen.paused = {"A->B/orders/0", "A->B/orders/1", "A->B/orders/2", "A->B/payments/1"}
+    orders, payments, everything = screen.lines()[2:-1]
+    assert orders.endswith(" paused")
+    assert payments.endswith(" 2 following, 1 paused")
+    assert everything.endswith(" 2 following, 4 paused")
+
+
+@pytest.mark.parametrize("width", [160, 120, 100, 80, 60])
+def test_where_there_is_little_room_columns_are_left_out_and_no_word_is_cut(width: int) -> None:
+    screen = Screen()
+    more = {"raw_batches": 123_456, "rebuilt_batches": 123_456, "dropped": {"control": 12_345}}
+    for topic in ("audit.log-v2", "heartbeats", "customers.by-region"):
+        screen.take(
+            f"A->B/{topic}/0", 1_395_200, position=20_000, source_end=1_415_200, target_next=10_502, counts=more
+        )
+        screen.take(
+            f"A->B/{topic}/1", 1_395_200, position=20_000, source_end=1_415_200, target_next=19_999, counts=more
+        )
+    title, head, *rows, _ = screen.lines(width)
+    assert title == "Heliograph A->B 0 s"
+    assert "\u2026" not in "".join([head, *rows])
+    words = head.split()
+    assert (words[0], words[-1]) == ("topic", "state")
+    assert {"rec/s", "lag"} <= set(words)
+    assert len(rows) == 4 and all(len(row.split()) >= len(words) - 1 for row in rows), "one line each"
+    assert rows[0].startswith("audit.log-v2 ") and rows[0].endswith(" following")
+    assert ("delta" in words) == (width >= 160)
+
+
+def test_a_long_reason_is_broken_into_lines_and_costs_no_column() -> None:
+    screen = Screen()
+    screen.take("A->B/orders/0", 10, state="parked", reason="the target refuses a record of 1,310,720 bytes " * 3)
+    text = " ".join(screen.lines(100))
+    assert "delta" in text
+    assert text.count("1,310,720") == 3

@@ -105,3 +105,16 @@ def test_help_is_there_at_once_because_nothing_large_is_loaded_for_it() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.rstrip().endswith("[]")
+
+
+FILE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {a}\nA->B.enabled = true\n"
+
+
+def test_a_flow_without_quotes_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE.format(a="a:1"))
+    for command in (["pause", str(path)], ["lag", str(path)], ["translate", str(path), "--group", "g"]):
+        assert main.main([*command, "--flow", "A-"]) == 2
+        assert capsys.readouterr().err == (
+            "heliograph: --flow A-: quote it, as 'A->B': the shell took >B for a redirect\n"
+        )

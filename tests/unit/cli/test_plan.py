@@ -10,6 +10,7 @@ import pytest
 from heliograph.cli import main, plan
 from heliograph.cli.plan import lines_of
 from heliograph.config.flows import Settings
+from heliograph.control.state_topic import Row, StateTopic
 from heliograph.operations.pending import FlowPending, Pending
 
 
@@ -59,3 +60,49 @@ def test_both_forms_and_the_exit_code(
     assert main.main(["plan", str(file), "--json"]) == code
     expected = {"flow": "A->B", "actions": [], "left_out": [], "troubles": troubles, "unseen": False}
     assert json.loads(capsys.readouterr().out) == {"flows": [expected]}
+
+
+WORKER = "bootstrap.servers = 127.0.0.1:1\ngroup.id = connect\nlisteners = http://127.0.0.1:8083\n"
+COMMANDS = ("plan", "status", "lag", "compare", "audit", "events", "canary")
+
+
+def test_a_workers_file_says_that_it_has_no_flows_yet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_rows(_: StateTopic) -> dict[str, Row]:
+        return {}
+
+    monkeypatch.setattr(StateTopic, "read", no_rows)
+    file = tmp_path / "worker.properties"
+    file.write_text(WORKER)
+    for command in COMMANDS:
+        assert main.main([command, str(file)]) == 0
+        assert capsys.readouterr().out == (
+            f"{file}: no flows yet (a worker's file): connectors are created by REST, at http://127.0.0.1:8083\n"
+        ), command
+    file.write_text("clusters = A\nA.bootstrap.servers = 127.0.0.1:1\nlisteners = http://127.0.0.1:8083\n")
+    assert main.main(["plan", str(file)]) == 0
+    assert ": no flows yet: connectors are created by REST" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_workers_file_whose_cluster_does_not_answer_is_not_said_to_have_no_flows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """That cluster keeps the connectors."""
+    file = tmp_path / "worker.properties"
+    file.write_text(WORKER)
+    assert main.main([command, str(file)]) == 1
+    said = capsys.readouterr()
+    unknown = "which flows there are is not known: cluster worker: connection refused at 127.0.0.1:1"
+    assert (said.out, said.err) == ("", f"heliograph: {file}: {unknown}\n")
+
+
+def test_the_check_of_a_workers_file_asks_its_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("bootstrap.servers = 127.0.0.1:1\ngroup.id = connect\nlisteners = http://127.0.0.1:8083\n")
+    assert main.main(["check", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert "FAIL  worker: reach: " in said
+    assert "NOTE  flows: which flows there are is not known: cluster worker: connection refused at 127.0.0.1:1" in said
+    assert "no flows yet" not in said

@@ -146,3 +146,17 @@ def test_progress_is_one_line_every_ten_seconds(caplog: pytest.LogCaptureFixture
     assert caplog.messages[0] == (
         "2 lanes: 0 records/s, 0 B/s, 50 records behind; 1 lane not following, first: too large"
     )
+
+
+def test_progress_says_that_spark_is_starting_while_no_lane_can_be_carried(caplog: pytest.LogCaptureFixture) -> None:
+    made = replicator(board=Board())
+    progress = run._Progress(made)
+    with caplog.at_level(logging.INFO, "heliograph.run"):
+        for sessions in (0, 1):
+            made.engine.sessions = sessions
+            for _ in range(10):
+                progress.tick()
+    assert caplog.messages == [
+        f"Spark is starting at {made.engine.master}, for 10 s now",
+        "0 lanes: 0 records/s, 0 B/s, 0 records behind",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from heliograph.cli.status import headline
 from heliograph.config.flows import FlowSettings
 from heliograph.control.status import FlowStatus, LaneStatus
 from heliograph.model.events import Event, EventKind
+from heliograph.replication.standbys import Standby
 
 NOW = 1_700_000_000_000
 FOLLOWING = LaneStatus(
@@ -56,6 +58,22 @@ def test_a_running_flow_says_since_when_where_and_how_far_behind() -> None:
     assert headline(RUNNING, NOW) == (
         "A->B: running since 2023-11-14 21:13:20 UTC on host-1, process 42; 2 lanes, 100 records behind"
     )
+
+
+def test_how_old_the_numbers_of_a_running_flow_are_is_in_its_headline() -> None:
+    assert headline(replace(RUNNING, reported_ms=NOW - 2_000), NOW).endswith("100 records behind, reported 2 s ago")
+
+
+def test_a_flow_of_which_a_part_is_paused_says_so() -> None:
+    paused = replace(FOLLOWING, topic="clicks", state="paused", reason="lag test (by ann)", since_ms=NOW - 5_000)
+    flow = replace(RUNNING, lanes=(FOLLOWING, paused), bottleneck="paused")
+    assert ", process 42, 1 topic paused; 2 lanes, " in headline(flow, NOW)
+    assert shown(flow)[-1].endswith("paused for 5 s: lag test (by ann)"), "that it is paused is said once"
+
+
+def test_a_flow_whose_target_cannot_be_read_is_not_said_to_be_stopped() -> None:
+    unknown = FlowStatus("A->B", None, 0, "", 0, "cluster B: connection refused at b:1", 0, {}, ())
+    assert headline(unknown, NOW) == "A->B: state unknown: cluster B: connection refused at b:1"
 
 
 def test_what_holds_a_flow_up_is_in_its_headline() -> None:
@@ -114,7 +132,7 @@ def shown(flow: FlowStatus) -> list[str]:
 def test_the_table_has_a_row_for_each_lane() -> None:
     _, head, first, second = shown(RUNNING)
     assert head == "lane source end position remote end lag delta identity batches state"
-    assert first == "orders-0 1500 1400 1390 100 -10 4711/3 gen 2 12 raw, 3 rebuilt, 4 control following for 2 min"
+    assert first == "orders-0 1500 1400 1390 100 -10 4711/3 gen 2 12 raw, 3 rebuilt, 4 control following"
     assert second == "orders-1 ? ? ? ? 0 4711/3 gen 2 12 raw, 3 rebuilt, 4 control parked for 2 min: too large"
 
 
@@ -170,3 +188,26 @@ def test_the_exit_code_is_one_only_if_a_flow_cannot_be_read(
     answering(monkeypatch, flow)
     assert main.main(["status", file]) == code
     assert capsys.readouterr().out.startswith("A->B: ")
+
+
+def test_runs_that_stand_by_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    flow = FlowStatus("A->B", True, NOW, "north", 7, "", 1, {}, (), standbys=(Standby("r", "south", 9, NOW, NOW),))
+    status._show(Console(file=sys.stdout, width=200), flow, NOW)
+    assert "  standing by: south, process 9, since 2023-11-14 22:13:20 UTC" in capsys.readouterr().out
+    assert list(flow.as_json()["standbys"]) == [
+        {"run": "r", "host": "south", "process": 9, "since_ms": NOW, "renewed_ms": NOW, "carries": False, "machine": ""}
+    ]
+
+
+@pytest.mark.parametrize("command", ["status", "lag"])
+def test_an_unreachable_target_leaves_the_state_unknown(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mm2.properties"
+    addresses = "".join(f"{alias}.bootstrap.servers = 127.0.0.1:1\n" for alias in "AB")
+    path.write_text(f"clusters = A, B\n{addresses}A->B.enabled = true\n")
+    assert main.main([command, str(path)]) == 1
+    assert capsys.readouterr().out == "A->B: state unknown: cluster B: connection refused at 127.0.0.1:1\n"
+    assert main.main([command, str(path), "--json"]) == 1
+    [flow] = json.loads(capsys.readouterr().out)["flows"]
+    assert (flow["running"], flow["lanes"]) == (None, [])

@@ -11,6 +11,12 @@ from heliograph.operations.translate import Translated
 from heliograph.replication.translation import Answer, Exact, Gone, NeverCopied, NotKnown, NotYetCopied
 
 
+def test_an_offset_below_zero_is_a_wrong_command_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["translate", file, "--flow", "A->B", "--topic", "t", "--partition", "0", "--offset", "-5"]
+    assert main(words) == 2
+    assert capsys.readouterr().err == "heliograph: --offset -5: offsets begin at 0\n"
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "mm2.properties"
@@ -91,4 +97,4 @@ def test_what_does_not_go_together_is_refused(
 def test_a_cluster_out_of_reach_is_one_sentence(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", file, "--flow", "A->B", "--topic", "t", "--partition", "0", "--offset", "1"]) == 1
     error = capsys.readouterr().err
-    assert "unreachable" in error and "Traceback" not in error
+    assert "connection refused at localhost:1" in error and "Traceback" not in error

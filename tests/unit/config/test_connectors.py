@@ -44,6 +44,16 @@ def test_the_targets_alias_has_connects_default() -> None:
     assert read_connector("orders", without).flow.name == "A->target"
 
 
+def test_transforms_and_converters_that_would_change_records_are_refused() -> None:
+    assert faults(transforms="mask", transforms_mask_type="x") == {
+        "transforms": "Invalid value mask for configuration transforms: these transforms would change records, and Heliograph "
+        "copies them byte for byte: leave it out, or set transforms.ignore = true if records may be copied untransformed"
+    }
+    assert "this converter would change records" in faults(value_converter="JsonConverter")["value.converter"]
+    assert faults(key_converter="org.apache.kafka.connect.converters.ByteArrayConverter") == {}
+    assert faults(transforms="mask", value_converter="JsonConverter", transforms_ignore="true") == {}
+
+
 @pytest.mark.parametrize("kind", list(ConnectorKind))
 def test_a_class_is_known_by_three_names(kind: ConnectorKind) -> None:
     names = (f"org.apache.kafka.connect.mirror.{kind}", str(kind), kind.removesuffix("Connector"))

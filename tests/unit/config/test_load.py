@@ -105,6 +105,14 @@ def test_policies_are_a_flows_own_and_may_stand_for_all_flows() -> None:
     assert load(text, "mm2.properties").flows[0].policies == expected
 
 
+def test_request_timeout_ms_goes_with_every_cluster_that_is_asked() -> None:
+    """Clients and admin clients had a limit of their own, whatever the file said."""
+    flow = load(BASE + "request.timeout.ms = 7000\n", "mm2.properties").flows[0]
+    clusters = (flow.source, flow.target, flow.source_admin, flow.target_admin)
+    assert {cluster.request_timeout_ms for cluster in clusters} == {7000}
+    assert load(BASE, "mm2.properties").flows[0].source.request_timeout_ms == 30_000
+
+
 def test_the_engine_has_heliographs_defaults() -> None:
     engine = load(BASE, "mm2.properties").engine
     assert (engine.epoch_seconds, engine.slots, engine.slot_memory_bytes, engine.master) == (45, 0, 67108864, "")

@@ -194,6 +194,7 @@ def test_an_option_that_is_set_changes_the_settings_or_is_warned_of(option: Opti
 
 ONLY_READ = {
     "unknown.options": "says what becomes of names that no row has",
+    "transforms.ignore": "says what becomes of a file with transforms",
     "config.providers": "fills in values before anything else is read",
     "config.providers.*": "says which classes and limits those have; what is not built in is refused",
     "sasl.login.callback.handler.class": "names what is built in; another class is refused",

@@ -31,6 +31,8 @@ class FakeLine:
 class FakeClock:
     def __init__(self) -> None:
         self.now = 1000.0
+        self.suspended = 0.0
+        """Seconds that the machine slept: only one of the clocks counts them."""
 
     def __call__(self) -> float:
         return self.now
@@ -40,6 +42,9 @@ class FakeClock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def awake_or_not(self) -> float:
+        return self.now + self.suspended
 
 
 def report_row(lane: str, **changes: Any) -> dict[str, Any]:

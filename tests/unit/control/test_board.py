@@ -189,7 +189,6 @@ def test_the_end_of_a_source_that_nobody_reads_makes_its_lane_wait() -> None:
     take(board, "one", 10, position=10, source_end=10, state="done", finished=True)
     board.changed = set()
     board.see_end(LANE, 10, 5000)
-    board.see_end(OTHER, 10, 5000)
     assert board.changed == set()
     for end, now_ms in ((15, 6000), (20, 7000)):
         board.see_end(LANE, end, now_ms)
@@ -198,6 +197,17 @@ def test_the_end_of_a_source_that_nobody_reads_makes_its_lane_wait() -> None:
         assert (row["source_end"], row["waiting_since_ms"]) == (end, 6000)
     board.see_end(LANE, 9, 8000)
     assert board.lanes[LANE].row["waiting_since_ms"] == 0
+
+
+def test_the_end_of_a_lane_that_no_task_has_had_is_kept_until_one_reports_it() -> None:
+    board = Board()
+    board.see_end(LANE, 10, 5000)
+    board.see_end(LANE, 12, 6000)
+    assert (board.ends, board.changed) == ({LANE: (12, 5000)}, {LANE})
+    take(board, "one", 0, position=-1, source_end=-1, state="attaching")
+    assert board.ends, "it does not know yet"
+    take(board, "one", 0, position=3, source_end=12)
+    assert board.ends == {}
 
 
 def test_what_lanes_carried_that_are_gone_is_kept_by_flow() -> None:

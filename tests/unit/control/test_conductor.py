@@ -31,6 +31,8 @@ class Stage:
         self.conductor = Conductor(
             "secret", WAIT, self.clock, lambda *report: self.reports.append(report), is_held or (lambda _: self.held)
         )
+        self.orphans: list[set[str]] = []
+        self.conductor.on_orphans = lambda keys: bool(self.orphans.append(keys)) or True
         self.gaps: list[tuple[str, float]] = []
         self.conductor.on_gap = lambda key, seconds: self.gaps.append((key, seconds))
         self._handlers: list[asyncio.Task[None]] = []
@@ -343,17 +345,65 @@ def test_to_be_told_held_does_not_end_the_wait_for_the_lost(stage: Stage) -> Non
     assert gos(new)[1:] == [([A], ALONE, {})]
 
 
-def test_a_flow_that_was_lost_takes_nothing_back_but_its_successor_races(stage: Stage) -> None:
+def test_a_flow_that_was_lost_is_taken_back_once_and_its_successor_races(stage: Stage) -> None:
     old = stage.task("old", A)
     stage.held = False
     stage.tick(1)
+    stage.tick(1)
     assert gos(old) == [([A], ALONE, {})]
+    assert old.said("revoke") == [words.revoke([A])]
+    assert [message["kind"] for message in old.sent[:3]] == ["go", "revoke", "ping"], "before it may believe in peace"
     new = stage.task("new", A, epoch=2)
     stage.says(old, words.released([(A, "entry", True)]))
     assert gos(new) == [([A], RACING, {A: "entry"})]
     stage.held = True
     stage.tick(1)
     assert gos(new)[1:] == [([A], ALONE, {})]
+
+
+def test_a_carrier_that_was_told_that_it_is_not_alone_is_told_when_it_is_again(stage: Stage) -> None:
+    line = stage.task("one", A)
+    stage.held = False
+    stage.conductor.take_back()
+    assert line.said("revoke") == [words.revoke([A])]
+    stage.held = True
+    stage.tick(1)
+    assert gos(line)[1:] == [([A], ALONE, {})]
+    stage.held = False
+    stage.tick(1)
+    assert line.said("revoke")[1:] == [words.revoke([A])]
+
+
+def test_only_the_lanes_of_the_flow_that_was_lost_are_taken_back() -> None:
+    ours = {"A->B", "A->C"}
+    with asyncio.Runner() as runner:
+        stage = Stage(runner, is_held=lambda key: key.split("/")[0] in ours)
+        line = stage.task("one", A, "A->C/orders/0")
+        ours.remove("A->C")
+        stage.tick(1)
+        assert line.said("revoke") == [words.revoke(["A->C/orders/0"])]
+
+
+def test_a_flow_is_in_order_only_when_nothing_of_it_can_be_on_its_way(stage: Stage) -> None:
+    in_order = stage.conductor.is_in_order
+    line = stage.task("one", A, B)
+    other = stage.task("other", "A->C/orders/0", slot=1)
+    assert not in_order("A->B")
+    stage.says(line, words.released([(A, "entry", True), (B, "entry", True)]))
+    assert in_order("A->B")
+    assert not in_order("A->C")
+    stage.lose(other)
+    stage.clock.now += WAIT - 1
+    assert not in_order("A->C")
+    stage.clock.now += 1
+    assert in_order("A->C")
+
+
+def test_a_lane_that_was_released_with_answers_due_is_not_in_order(stage: Stage) -> None:
+    line = stage.task("one", A)
+    stage.says(line, words.released([(A, "entry", False)]))
+    stage.lose(line)
+    assert not stage.conductor.is_in_order("A->B")
 
 
 def test_lanes_of_one_task_are_told_by_their_own_standing(stage: Stage) -> None:
@@ -517,3 +567,89 @@ def test_a_lane_that_is_taken_out_while_it_changes_hands_goes_to_nobody(stage: S
     assert stage.holder(A) is None
     stage.tick(10)
     assert len(gos(new)) == 1
+
+
+# -- lanes that nobody has ----------------------------------------------------------------------------------------------
+
+
+def test_lanes_whose_task_lost_its_line_are_orphans_while_other_tasks_go_on(stage: Stage) -> None:
+    broken = stage.task("broken", A, B)
+    stage.task("other", C, slot=1)
+    stage.lose(broken)
+    stage.tick(2)
+    assert stage.orphans == []
+    stage.tick(1)
+    assert stage.orphans == [{A, B}]
+    stage.tick(60)
+    assert len(stage.orphans) == 1, "told once"
+
+
+def test_a_lane_that_left_by_itself_is_an_orphan_and_one_that_is_not_planned_is_none(stage: Stage) -> None:
+    line = stage.task("one", A, B, C)
+    stage.conductor.keep_only({A, C})
+    stage.says(line, words.released([(A, "entry", True), (B, "entry", True)]))
+    stage.tick(3)
+    assert stage.orphans == [{A}]
+
+
+def test_an_orphan_that_is_taken_out_of_the_plan_is_none_any_more(stage: Stage) -> None:
+    line = stage.task("one", A, C)
+    stage.says(line, words.released([(A, "entry", True)]))
+    stage.conductor.keep_only({C})
+    stage.tick(10)
+    assert stage.orphans == []
+
+
+def test_lanes_that_somebody_took_or_is_about_to_take_are_no_orphans(stage: Stage) -> None:
+    broken = stage.task("broken", A)
+    stage.task("other", C, slot=1)
+    stage.lose(broken)
+    stage.tick(1)
+    retry = stage.dial("retry")
+    stage.tick(5)
+    assert stage.orphans == [], "it gets ready"
+    stage.says(retry, words.ready([A]))
+    stage.tick(5)
+    assert stage.orphans == []
+
+
+def test_while_no_task_is_there_the_job_itself_ended_and_nobody_is_told(stage: Stage) -> None:
+    stage.lose(stage.task("only", A))
+    stage.tick(60)
+    assert stage.orphans == []
+
+
+def test_orphans_again_and_again_are_told_more_and_more_seldom(stage: Stage) -> None:
+    stage.task("other", C, slot=1)
+    told_after = []
+    for epoch in range(1, 5):
+        stage.lose(stage.task("fenced", A, epoch=epoch))
+        before, count = stage.clock.now, len(stage.orphans)
+        while len(stage.orphans) == count:
+            stage.tick(1)
+        told_after.append(stage.clock.now - before)
+    assert told_after == [3, 6, 12, 24]
+    stage.tick(200)
+    stage.lose(stage.task("fenced", A, epoch=9))
+    stage.tick(3)
+    assert len(stage.orphans) == 5
+
+
+# -- an order of an epoch that is over -----------------------------------------------------------------------------------
+
+
+def test_a_late_retry_of_an_old_epoch_takes_no_lane_from_a_newer_one(stage: Stage) -> None:
+    new = stage.task("new", A, epoch=5)
+    stale = stage.task("stale", A, B, epoch=4)
+    assert stale.said("release") == [words.release([A])]
+    assert new.said("release") == []
+    assert (stage.holder(A), stage.holder(B)) == ("new", "stale"), "what nobody has it may carry"
+
+
+def test_a_late_retry_does_not_push_ahead_of_a_newer_task_that_waits(stage: Stage) -> None:
+    old = stage.task("old", A, epoch=4)
+    new = stage.task("new", A, epoch=5)
+    stale = stage.task("stale", A, epoch=4)
+    assert stale.said("release") == [words.release([A])]
+    stage.says(old, words.released([(A, "entry", True)]))
+    assert gos(new) == [([A], ALONE, {A: "entry"})]

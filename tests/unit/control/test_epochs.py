@@ -46,8 +46,11 @@ class FakeEngine:
         self._loop = loop
         self._conductor = conductor
         self.sessions = 1
+        self.worked = 0
         self.alive = True
         self.starts_after: float | None = 0.0
+        self.starts_always_after: float | None = None
+        """Also after it was started again."""
         self.begun: list[float] = []
         self.orders: list[Sequence[Order]] = []
         self.running: list[asyncio.Future[EpochOutcome]] = []
@@ -59,6 +62,8 @@ class FakeEngine:
     async def run(self, epoch: int, orders: Sequence[Order]) -> EpochOutcome:
         self.begun.append(self._loop.time())
         self.orders.append(orders)
+        if self.starts_always_after is not None:
+            self.starts_after = self.starts_always_after
         if self.starts_after is not None:
             self._loop.call_later(self.starts_after, self._start, orders)
         if self.outcome is not None:
@@ -67,7 +72,7 @@ class FakeEngine:
         ending: asyncio.Future[EpochOutcome] = self._loop.create_future()
         self.running.append(ending)
         if self.starts_after is not None:
-            self._loop.call_later(orders[0].seconds, self._end, ending, EpochOutcome(epoch))
+            self._loop.call_later(self.starts_after + orders[0].seconds, self._end, ending, EpochOutcome(epoch))
         return await ending
 
     def _start(self, orders: Sequence[Order]) -> None:
@@ -88,6 +93,9 @@ class FakeEngine:
         if self._looks > 100:
             raise AssertionError("the watchdog looks again and again without letting anybody else run")
         return self.alive
+
+    def works(self) -> None:
+        self.worked += 1
 
     async def restart(self, reason: str) -> None:
         self.restarts.append(reason)
@@ -254,6 +262,19 @@ def test_no_task_within_twenty_seconds_means_a_new_session(stage: Stage) -> None
     assert len(stage.engine.begun) == 2
 
 
+def test_spark_on_a_machine_that_is_too_busy_gets_twice_as_long_after_each_new_start(stage: Stage) -> None:
+    stage.engine.starts_always_after = 70.0
+    stage.carry(20.5 + 40.5 + 90.0)
+    assert stage.engine.restarts == [
+        "no task of epoch 1 started within 20 s",
+        "no task of epoch 2 started within 40 s",
+    ]
+    assert (3, 0) in stage.conductor.started, "the third session was given the time it needs"
+    stage.engine.starts_always_after = stage.engine.starts_after = None
+    stage.carry(60.0)
+    assert stage.engine.restarts[2:3] == ["no task of epoch 4 started within 20 s"], "patience is short again"
+
+
 def test_one_task_of_many_that_started_is_a_sign_of_life(stage: Stage) -> None:
     stage.engine.starts_after = None
     stage.carry(1)
@@ -261,6 +282,14 @@ def test_one_task_of_many_that_started_is_a_sign_of_life(stage: Stage) -> None:
     stage.carry(40)
     assert stage.engine.begun[1] - stage.engine.begun[0] < 10
     assert [reason for reason in stage.engine.restarts if "epoch 1 " in reason] == []
+
+
+def test_the_engine_is_told_that_its_session_ran_a_task(stage: Stage) -> None:
+    stage.engine.starts_after = 5.0
+    stage.carry(4)
+    assert stage.engine.worked == 0
+    stage.carry(4)
+    assert stage.engine.worked > 0
 
 
 def test_a_session_that_takes_long_to_start_is_not_started_twice(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from heliograph.control.events import EventLog, EventQueue
 from heliograph.errors import ClusterUnreachable
 from heliograph.kafka.slot import Warm
 from heliograph.model.clusters import Cluster
-from heliograph.model.events import Event, EventKind, decode_event
+from heliograph.model.events import Deed, Event, EventKind, decode_event
 
 EVENT = Event(1_000, "A->B", "orders-3", EventKind.DATA_LOSS, "13 offsets were lost")
 TARGET = Cluster("B", ("b:9092",))
@@ -83,6 +83,22 @@ def test_an_event_is_logged_at_once_and_told_once_within_the_hour(caplog: pytest
         "A->B: orders-3: 13 offsets were lost",
         "A->B: orders-3: 13 offsets were lost",
         "X->Y: orders-3: 13 offsets were lost",
+    ]
+
+
+def test_whoever_does_the_same_twice_has_done_it_twice() -> None:
+    topic = Topic()
+
+    async def tell() -> None:
+        log = event_log(topic)
+        for time_ms in (1_000, 2_000):
+            log.tell(Deed("A->B", "paused", "ann").event(time_ms))
+        await log.flush(1)
+
+    asyncio.run(tell())
+    assert [(event.time_ms, event.reason) for event in topic.events] == [
+        (1_000, "paused by ann"),
+        (2_000, "paused by ann"),
     ]
 
 

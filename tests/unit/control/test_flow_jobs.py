@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from heliograph.config.load import load
+from heliograph.control.canary import CanaryJob
 from heliograph.control.clock import Clock
 from heliograph.control.flow_jobs import Ground, closing_jobs, lasting_jobs, repeated_jobs
+from heliograph.control.jobs import Job
 from heliograph.control.planner import FlowPlanner
 from heliograph.kafka.slot import Warm
 
@@ -71,3 +74,33 @@ def test_what_tells_how_far_records_are_copied_is_done_at_the_end_of_a_run(warm:
     lines = "sync.group.offsets.enabled = true\nsync.topic.deletes.enabled = true\n"
     assert names(warm, lines, at_end=True) == {"offset syncs on A", "checkpoints", "group offsets"}
     assert names(warm, lines, trial="__trial.", at_end=True) == set()
+
+
+def test_a_canary_counts_on_when_settings_change(warm: Warm) -> None:
+    loaded = load(f"{FLOW}canary.enabled = true\n", "mm2.properties")
+    planner = FlowPlanner(loaded.flows[0], loaded.engine)
+
+    def canary(before: Mapping[str, Job[Any]]) -> CanaryJob:
+        ground = Ground(
+            loaded.flows[0],
+            lambda: None,
+            planner,
+            warm,
+            Clock(),
+            lambda: None,
+            lambda _: None,
+            lambda _: None,
+            before=before.get,
+        )
+        (found,) = [job for job in lasting_jobs(ground) if isinstance(job, CanaryJob)]
+        return found
+
+    try:
+        first = canary({})
+        key, _ = first._canary.send(0)
+        second = canary({"canary": first})
+        second._canary.see(key)  # what was under way arrives
+        third = canary({"canary": second})
+        assert (third._canary.sent, third._canary.arrived, third._canary.waiting_ms) == (1, 1, 0.0)
+    finally:
+        planner.close()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from heliograph.config.changes import Changes
 from heliograph.config.load import load
 from heliograph.control import flow_set
+from heliograph.control.conductor import Conductor
 from heliograph.control.events import EventLog
 from heliograph.control.flow_set import FlowSet, Manner
 from heliograph.control.flow_watch import FlowWatch, Runner
 from heliograph.control.planner import FlowPlan
+from heliograph.control.tenure import Tenure
 from heliograph.errors import SetupError
 from heliograph.kafka.slot import Warm
+from tests.unit.control.test_turns import FakeTenure
 
 NOWHERE = "127.0.0.1:1"
 
@@ -75,7 +80,7 @@ def test_clusters_that_do_not_answer_refuse_nothing_and_nobody_waits_for_them(mo
 def test_what_refuses_a_new_flow_is_the_trouble_of_one_that_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
-    async def refused(watch: FlowWatch) -> FlowPlan:
+    async def refused(watch: FlowWatch, _: object = None) -> FlowPlan:
         looks.append(watch.name)
         raise SetupError("a MirrorMaker 2 copies it")
 
@@ -88,7 +93,7 @@ def test_what_refuses_a_new_flow_is_the_trouble_of_one_that_is_waited_for(monkey
         await flows.carry_out(await flows.prepare(Changes(added=FLOWS), patient={"A->B"}))
         (watch,) = flows.watches
         assert watch.trouble == "a MirrorMaker 2 copies it"
-        watch.look_now()
+        watch.looks.now()
         while len(looks) < 3:  # it is tried again by itself, and at once if somebody asks
             await asyncio.sleep(0.01)
 
@@ -96,10 +101,10 @@ def test_what_refuses_a_new_flow_is_the_trouble_of_one_that_is_waited_for(monkey
 
 
 def test_at_the_start_the_files_flow_is_refused_and_a_connectors_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(_: FlowWatch) -> FlowPlan:
+    async def refused(_: FlowWatch, topics: object = None) -> FlowPlan:
         raise SetupError("a MirrorMaker 2 copies it")
 
-    async def faulty(_: FlowWatch) -> FlowPlan:
+    async def faulty(_: FlowWatch, topics: object = None) -> FlowPlan:
         raise ZeroDivisionError
 
     async def scenario(flows: FlowSet) -> None:
@@ -113,3 +118,21 @@ def test_at_the_start_the_files_flow_is_refused_and_a_connectors_waits(monkeypat
             await flows.plan(patient={"A->B"})
 
     with_flows(scenario, file())
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_run_says_that_it_left_in_good_order_only_if_nothing_is_on_its_way(
+    in_order: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """M4: it always did."""
+    hold = FakeTenure()
+
+    async def scenario(flows: FlowSet) -> None:
+        (watch,) = flows.watches
+        watch.turns.tenure = cast(Tenure, hold)
+        flows.conductor = cast(Conductor, SimpleNamespace(is_in_order=lambda flow: in_order and flow == "A->B"))
+        await flows.leave(watch)
+
+    with_flows(scenario, file())
+    assert hold.left == (["released", "withdrawn"] if in_order else [])
+    assert ("the next run waits up to 90 s" in caplog.text) is not in_order

@@ -222,3 +222,19 @@ def test_at_the_end_a_job_has_one_turn_if_the_flow_is_still_ours() -> None:
     stage.may_run = False
     asyncio.run(stage.runner.at_end(job))
     assert (job.looks, stage.pauses) == (1, [])
+
+
+def test_what_was_counted_stays_when_settings_change_and_a_job_that_is_gone_is_not_shown(stage: Stage) -> None:
+    stage.keep(Painter(stage.clock, takes_s=70.0), pauses=3)
+    gone = Painter(stage.clock)
+    gone.name = "gone"
+    stage.once(gone)
+    before = stage.runner
+    stage.runner = JobRunner(
+        "A->B", lambda: stage.may_run, stage.events.append, cast(Clock, stage.clock), before=before
+    )
+    assert set(stage.runner.before) == {"painter", "gone"}
+    assert stage.once(Painter(stage.clock))
+    [standing] = stage.runner.standing()
+    assert (standing["name"], standing["actions"], standing["late"]) == ("painter", 4, 3)
+    assert stage.runner.is_settled

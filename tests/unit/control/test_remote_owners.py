@@ -68,3 +68,11 @@ def test_another_cluster_may_have_a_topic_of_the_same_name() -> None:
     owners.settle(plan("A", "orders"))
     elsewhere = replace(plan("B", "orders"), target_cluster_id="another")
     assert owners.settle(elsewhere) is elsewhere
+
+
+def test_a_look_at_some_topics_leaves_the_others_with_their_owner() -> None:
+    owners = RemoteOwners()
+    owners.settle(plan("A", "orders", "clicks"))
+    owners.settle(replace(plan("A"), only=frozenset({"clicks"})))  # deleted
+    left = owners.settle(plan("B", "orders", "clicks"))
+    assert set(left.topics) == {"clicks"}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from heliograph.config.flows import Settings
+from heliograph.control.amendments import amendments
+from heliograph.control.flow_watch import FlowWatch
 from heliograph.control.state_topic import Row, StateTopic
 from heliograph.control.steering import Change, Steering, Step
 from heliograph.errors import ClusterUnreachable, Refused
 from heliograph.model.clusters import Cluster
+from heliograph.model.events import Deed
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
 KEY = "connector-state/x"
@@ -27,6 +32,13 @@ class Kept(StateTopic):
         super().__init__(Cluster("B", ("b:1",)), 1)
         self.rows: dict[str, Row | None] = {}
         self.is_silent = False
+        self.on_read: Callable[[], None] = lambda: None
+
+    async def read(self) -> dict[str, Row]:
+        """As the topic gives them back, each with its version."""
+        found = {key: {"version": 1, **row} for key, row in self.rows.items() if row is not None}
+        self.on_read()
+        return found
 
     async def write(self, rows: Mapping[str, Row | None], now_ms: int) -> None:
         del now_ms
@@ -139,3 +151,113 @@ def test_a_restart_is_patient_with_its_flow_alone(tmp_path: Path) -> None:
     asyncio.run(stage.steering.restart("A->B"))
     ready = [step for step in stage.steps if step.startswith("ready")]
     assert ready == ["ready for [], patient with ['A->B']", "ready for ['A->B'], patient with ['A->B']"]
+
+
+def test_a_change_is_told_once_it_is_made_and_not_if_it_is_refused_or_only_tried(tmp_path: Path) -> None:
+    stage, told = Stage(tmp_path), []
+    stage.steering.tell = lambda event: told.append((event.subject, event.kind, event.reason))
+    change = Change("x", {KEY: STOPPED}, {}, settings=True, deeds=[Deed("A->B", "stopped", "ann", "night", "orders")])
+
+    async def scenario() -> None:
+        await stage.steering.make(change, dry_run=True)
+        stage.refuses = True
+        with pytest.raises(Refused):
+            await stage.steering.make(change)
+        assert told == []
+        stage.refuses = False
+        await stage.steering.make(change)
+
+    asyncio.run(scenario())
+    assert told == [("orders", "changed", "stopped by ann: night")]
+
+
+def test_a_topic_that_was_added_and_is_not_there_yet_can_be_taken_out_again(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    file = tmp_path / "mm2.properties"
+    file.write_text(f"{FILE}A->B.topics = orders\n")
+
+    async def scenario() -> None:
+        settings = await stage.steering.settings()
+        stage.steering.watches = [
+            SimpleNamespace(
+                name="A->B", settings=settings.flows[0], plan_now=lambda: None, turns=SimpleNamespace(refusal="")
+            )
+        ]  # type: ignore[list-item]  # what steering looks at
+        added = await stage.steering.add_topic("A->B", "nosuch", "soon", "ann")
+        assert (added.answer["exists"], added.answer["source"]) == (None, "A")
+        await stage.steering.make(added)
+        removed = await stage.steering.remove_topic("A->B", "nosuch", "", "ann")
+        await stage.steering.make(removed)
+        assert set(stage.topic.rows.values()) == {None}
+        with pytest.raises(Refused, match="does not copy a topic nosuch"):
+            await stage.steering.remove_topic("A->B", "nosuch", "", "ann")
+
+    asyncio.run(scenario())
+
+
+class Elsewhere:
+    """A flow that another run carries."""
+
+    name, settings, plan = "A->B", None, None
+    turns = SimpleNamespace(refusal="A->B is carried by north, process 7; this run stands by: make the change there")
+
+    def plan_now(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("topic", ["", "orders"])
+def test_a_run_that_stands_by_changes_nothing_and_says_who_can(tmp_path: Path, topic: str) -> None:
+    """A pause that it wrote down would be answered as done, while the other run copies on."""
+
+    async def scenario() -> None:
+        stage = Stage(tmp_path)
+        steering = stage.steering
+        steering.watches = cast(Sequence[FlowWatch], [Elsewhere()])
+        wishes: list[Callable[[], Awaitable[object]]] = [
+            lambda: steering.pause("A->B", topic, -1, "why", "ann"),
+            lambda: steering.drain("A->B", topic, -1, "why", "ann"),
+            lambda: steering.resume("A->B", topic, -1, "why", "ann"),
+            lambda: steering.throttle("A->B", topic, 5, "why", "ann"),
+            lambda: steering.add_topic("A->B", topic, "why", "ann"),
+            lambda: steering.remove_topic("A->B", topic, "why", "ann"),
+            lambda: steering.restart("A->B"),
+            lambda: steering.make(
+                Change("connector x", {KEY: STOPPED}, {}, True, [Deed("A->B", "stopped", "ann", "")])
+            ),
+        ]
+        for wish in wishes:
+            with pytest.raises(Refused, match="carried by north, process 7; this run stands by") as refused:
+                await wish()
+            assert refused.value.status == 409
+        assert (stage.steps, stage.topic.rows) == ([], {})
+
+    asyncio.run(scenario())
+
+
+def test_what_another_run_changed_is_seen_by_the_one_that_stands_by(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stage = Stage(tmp_path)
+        await stage.make(STOPPED)
+        assert not await stage.steering.look_again(), "it is all our own"
+        stage.topic.rows = {KEY: PAUSED}
+        assert await stage.steering.look_again()
+        assert [one.state for one in stage.steering.amended.states] == ["PAUSED"]
+        assert not await stage.steering.look_again()
+
+    asyncio.run(scenario())
+
+
+def test_a_look_that_began_before_a_change_of_our_own_does_not_undo_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stage = Stage(tmp_path)
+        stage.topic.rows = {KEY: PAUSED}
+        ours = amendments({KEY: STOPPED})
+
+        def changed_meanwhile() -> None:
+            stage.steering.amended = ours
+
+        stage.topic.on_read = changed_meanwhile
+        assert not await stage.steering.look_again()
+        assert stage.steering.amended is ours
+
+    asyncio.run(scenario())

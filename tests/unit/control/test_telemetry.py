@@ -80,6 +80,14 @@ def test_what_somebody_stopped_is_told_with_their_reason() -> None:
     assert [row["state"] for row in told] == ["following", "paused", "following"]
 
 
+def test_what_was_stopped_before_any_task_had_it_is_told_too() -> None:
+    """As after a restart: nobody will report of it, and it is not merely waiting."""
+    waiting = {"A->B/t/0": "", "A->B/t/1": ""}
+    paused = {"state": "paused", "reason": "why", "since_ms": 3}
+    told = rows_of("A->B", Board(), waiting, lambda key: paused if key == "A->B/t/1" else {})
+    assert [json.loads(row) for row in told] == [{"lane": "A->B/t/1", **paused}]
+
+
 def test_what_a_report_changed_is_told_next_time() -> None:
     board = Board()
     told = []

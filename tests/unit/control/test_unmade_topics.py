@@ -15,6 +15,7 @@ from heliograph.control.outcome import Outcome
 from heliograph.control.planner import FlowPlan, FlowPlanner, Unmade
 from heliograph.model.lanes import Lane, LaneId
 from heliograph.model.topics import Topic
+from heliograph.replication.topic_plan import CreateTopic
 from tests.support.entries import FRESH
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
@@ -95,10 +96,12 @@ def test_a_lane_that_is_refused_for_a_moment_does_not_end_the_run() -> None:
 
 
 class Target:
-    """A cluster that takes every topic and shows only some of them."""
+    """A cluster that takes every topic and shows only some of them, `late` ones from its third look on."""
 
-    def __init__(self, *shown: str) -> None:
+    def __init__(self, *shown: str, late: str = "") -> None:
         self._shown = shown
+        self._late = late
+        self.looks = 0
 
     def ensure_internal_topics(self, _: int) -> None:
         pass
@@ -106,15 +109,52 @@ class Target:
     def create_all(self, _: object) -> dict[str, object]:
         return {}
 
-    def topics(self, names: list[str], **_: object) -> dict[str, Topic]:
-        return {name: Topic(name, f"id-{name}", 1, {}) for name in names if name in self._shown}
+    def topics(self, names: list[str], *_: object) -> dict[str, Topic]:
+        self.looks += 1
+        shown = (*self._shown, self._late) if self.looks > 2 else self._shown
+        return {name: Topic(name, f"id-{name}", 1, {}) for name in names if name in shown}
+
+
+def made(*topics: str) -> FlowPlan:
+    """The plan that makes the remote topics of these."""
+    actions = tuple(CreateTopic(f"A.{topic}", 1, 3, {}, "missing") for topic in topics)
+    return replace(plan("orders", "clicks"), actions=actions)
+
+
+def applied(target: Target, wanted: FlowPlan, monkeypatch: pytest.MonkeyPatch) -> tuple[FlowPlan, list[float]]:
+    """The plan that comes of it, and the pauses on the way."""
+    pauses: list[float] = []
+    planner = FlowPlanner(SETTINGS, load(FILE, "mm2.properties").engine, pauses.append)
+    monkeypatch.setattr(planner, "_target", target)
+    return planner.apply(wanted), pauses
 
 
 def test_a_remote_topic_that_was_made_and_is_not_to_be_seen_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    planner = FlowPlanner(SETTINGS, load(FILE, "mm2.properties").engine)
-    monkeypatch.setattr(planner, "_target", Target("A.orders"))
-    made = planner.apply(plan("orders", "clicks"))
-    assert [lane.id.topic for lane in made.lanes] == ["orders"]
-    assert {topic: unmade.reason for topic, unmade in made.unmade.items()} == {
+    found, pauses = applied(Target("A.orders"), made("clicks"), monkeypatch)
+    assert [lane.id.topic for lane in found.lanes] == ["orders"]
+    assert {topic: unmade.reason for topic, unmade in found.unmade.items()} == {
         "clicks": "the remote topic A.clicks was made and is not to be seen"
     }
+    assert sum(pauses) == pytest.approx(9.5), "it was waited for"
+
+
+def test_a_remote_topic_of_which_the_next_broker_hears_later_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three brokers the one that answers may not know yet what another has made."""
+    found, pauses = applied(Target("A.orders", late="A.clicks"), made("clicks"), monkeypatch)
+    assert {lane.id.topic for lane in found.lanes} == {"orders", "clicks"}
+    assert (dict(found.unmade), len(pauses)) == ({}, 2)
+
+
+def test_a_remote_topic_that_somebody_deleted_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, pauses = applied(Target("A.orders"), made(), monkeypatch)
+    assert (set(found.unmade), pauses) == ({"clicks"}, [])
+
+
+def test_a_topic_whose_configs_may_not_be_read_is_left_out_and_the_others_are_carried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unread = {"clicks": Unmade("this needs DESCRIBE_CONFIGS", "grant it"), "taken by another flow": UNMADE}
+    wanted = replace(made("clicks"), unread=unread)
+    found, pauses = applied(Target("A.orders", "A.clicks"), wanted, monkeypatch)
+    assert [lane.id.topic for lane in found.lanes] == ["orders"]
+    assert (found.unmade, pauses) == ({"clicks": unread["clicks"]}, [])

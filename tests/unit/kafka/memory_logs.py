@@ -105,6 +105,8 @@ class History:
     _now: int = 10_000
     _anchored: int = 0
     _epoch: int = 0
+    producers: list[int] = field(default_factory=lambda: [OURS])
+    """Every id under which the lane wrote, the latest last."""
     _sequence: int = 0
     _start: Anchor = (0, 0)
     _acked: Anchor = (0, 0)
@@ -124,7 +126,7 @@ class History:
         self._append(self.source.add(rows), rows)
 
     def _append(self, first: int, rows: list[Row]) -> None:
-        there = self.target.add(rows, (OURS, self._epoch), self._sequence)
+        there = self.target.add(rows, (self.producers[-1], self._epoch), self._sequence)
         self._sequence += len(rows)
         for place, row in enumerate(rows):
             self.truth[first + place] = there + place
@@ -159,6 +161,12 @@ class History:
         self._anchors = list(over_a_jump(tuple(self._anchors), self._acked, self.source.end))
         self._generation((self.source.end, self._acked[1]))
 
+    def rotate(self) -> None:
+        """The coordinator forgot the flow's transactional id: its next generation has another producer id."""
+        self.skip()
+        self.producers.append(OURS + 1_000 * len(self.producers))
+        self._epoch = 0
+
     def crash(self) -> None:
         """The last records are copied again by the next generation: a compacted source may not be counted (P8)."""
         known, anchors = self._acked, list(self._anchors)
@@ -179,7 +187,7 @@ class History:
         return LedgerEntry(
             lane=LaneId("A->B", "t", 0),
             generation=self._epoch,
-            identity=Identity(OURS, self._epoch),
+            identity=Identity(self.producers[-1], self._epoch),
             rule=Rule(),
             target_cluster_id="",
             source_topic_id="",

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from heliograph.errors import ConnectionLost
-from heliograph.kafka.connections import Buffers, Connection
+from heliograph.kafka.connections import Connection
+from heliograph.kafka.sockets import Buffers, unsent_bytes
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Use = Callable[[Connection], Awaitable[None]]
@@ -409,3 +411,101 @@ def test_a_connection_is_idle_when_nothing_was_asked_for_long_and_nothing_is_on_
         assert connection.is_idle(0)
 
     with_broker(echo, use)
+
+
+# -- silence ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_may_take_any_time_as_long_as_bytes_come() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer = frame(await next_request(reader) + bytes(300_000))
+        for at in range(0, len(answer), 30_000):
+            writer.write(answer[at : at + 30_000])  # less than what the loop is woken for
+            await asyncio.sleep(0.2)
+
+    async def use(connection: Connection) -> None:
+        assert len(await connection.exchange(numbered, timeout_s=1.0)) > 300_000
+        assert time.monotonic() - connection.began_at >= 1.5
+
+    with_broker(trickle, use)
+
+
+def test_an_answer_that_stops_coming_is_lost() -> None:
+    async def stop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(frame(await next_request(reader) + bytes(300_000))[:100_000])
+        await reader.read()
+
+    async def use(connection: Connection) -> None:
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.2 s"):
+            await connection.exchange(numbered, timeout_s=0.2)
+        assert connection.closed
+
+    with_broker(stop, use)
+
+
+def test_a_request_may_take_any_time_as_long_as_bytes_leave() -> None:
+    """What the system still holds of it counts as on its way: the broker takes it in small steps."""
+    size = 12 << 20
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        left = size + 4
+        while left > 0:
+            left -= len(await reader.readexactly(min(left, 1 << 19)))
+            await asyncio.sleep(0.05)
+        writer.write(frame(b"\0\0\0\1done"))
+        await reader.read()
+
+    async def use(connection: Connection) -> None:
+        answer = await connection.exchange(lambda _: [frame(bytes(size))], timeout_s=0.6)
+        assert answer.endswith(b"done")
+
+    with_broker(slow, use)
+
+
+def test_a_request_that_nobody_takes_is_lost() -> None:
+    lost = asyncio.Event()
+
+    async def use(connection: Connection) -> None:
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.3 s"):
+            await connection.exchange(lambda _: [frame(bytes(64 << 20))], timeout_s=0.3)
+        lost.set()
+
+    async def deaf(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await lost.wait()
+
+    with_broker(deaf, use)
+
+
+def test_who_waits_on_a_connection_that_is_closed_meets_the_reason() -> None:
+    async def use(connection: Connection) -> None:
+        waiting = asyncio.create_task(connection.exchange(numbered))
+        await asyncio.sleep(0.05)
+        connection.close("somebody else leads")
+        with pytest.raises(ConnectionLost, match="somebody else leads"):
+            await waiting
+
+    with_broker(silent, use)
+
+
+def test_what_a_socket_still_holds_can_be_kept_from_arriving_late() -> None:
+    """A slow line would go on for minutes after a worker is gone, and the target would append what another has copied."""
+    size, heard = 32 << 20, []
+    closed = asyncio.Event()
+
+    async def late(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await closed.wait()
+        with contextlib.suppress(OSError):
+            while piece := await reader.read(1 << 16):
+                heard.append(len(piece))
+
+    async def use(connection: Connection) -> None:
+        connection.send_nothing_late()
+        left = connection.send_now([frame(bytes(size))])
+        await asyncio.sleep(0.2)
+        assert unsent_bytes(connection._sock) > 0, "the system holds what the broker does not take"
+        connection.close()
+        closed.set()
+        await asyncio.sleep(0.2)
+        assert sum(heard) < size - sum(map(len, left))
+
+    with_broker(late, use)

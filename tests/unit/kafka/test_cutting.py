@@ -12,6 +12,7 @@ from heliograph.kafka.cutting import Cutter
 from heliograph.kafka.lane import LaneRun
 from heliograph.kafka.outgoing import Outgoing
 from heliograph.model.lanes import Lane
+from heliograph.wire import records as opening
 from heliograph.wire.fetch_codec import FetchedPartition
 from heliograph.wire.record_batch import read_header
 from tests.unit.kafka.lanes import IDENTITY, Pool, answer, entry, following, lane
@@ -151,6 +152,25 @@ def test_a_merge_stays_below_its_aim() -> None:
     assert len(items) > 2
     assert sum(item.count for item in items) == 40
     assert all(item.size <= 500 for item in items)
+
+
+def test_small_batches_that_open_to_too_much_together_are_forwarded_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opening, "MAX_BYTES", 100_000)
+    run = reading()
+    bombs = [dense(100 + i, 1, 60_000, Shape(codec=4)) for i in range(3)]
+    items = cut(run, [*bombs, dense(103, 10)])
+    assert [(item.raw, item.source_first) for item in items] == [(True, 100), (True, 101), (True, 102), (True, 103)]
+    assert run.failure is None and run.counts.rebuilt == {}
+
+
+def test_one_that_must_be_opened_and_is_too_much_stops_its_lane_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "MAX_BYTES", 100_000)
+    run = reading()
+    bomb = [Rec(offset, NOW, b"k", bytes(70_000)) for offset in (100, 105)]
+    assert cut(run, [write_batch(bomb, Shape(codec=4, last_offset=106))]) == []
+    assert run.failure is not None and run.failure.message.startswith("A record batch opens to more than the")
 
 
 def test_a_gap_is_closed_by_the_record_path() -> None:

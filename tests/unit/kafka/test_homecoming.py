@@ -11,7 +11,8 @@ from heliograph.errors import BrokerRefused, ConnectionLost, HeliographError
 from heliograph.kafka import homecoming
 from heliograph.kafka.homecoming import Home
 from heliograph.kafka.ledger import Ledger
-from heliograph.replication.generations import PRODUCER_NOTE, LedgerBook, NoteKey
+from heliograph.replication.generations import LedgerBook
+from heliograph.replication.ledger_keys import PRODUCER_NOTE, NoteKey
 
 
 class FakeLedger:

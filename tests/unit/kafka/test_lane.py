@@ -129,9 +129,9 @@ def test_an_idle_lane_pipelines_again_after_one_answer() -> None:
     for _ in range(7):
         push(run, max_timestamp=later)
     assert send_all(run, later) == 1
-    assert not run.guarded(later), "sent is not answered"
+    assert not run.memory.may_pipeline(later), "sent is not answered"
     run.answered(answer(50), "", later)
-    assert run.guarded(later)
+    assert run.memory.may_pipeline(later)
     assert send_all(run, later) == 5
 
 
@@ -149,14 +149,16 @@ def test_an_idle_lane_whose_first_batch_is_refused_has_sent_nothing_behind_it() 
     assert run.position() == 110
 
 
-def test_an_idle_lane_of_a_target_with_append_time_keeps_its_window() -> None:
+@pytest.mark.parametrize(("idle_ms", "sent"), [(22 * HOUR_MS, 3), (2 * DAY_MS, 1)])
+def test_a_target_with_append_time_forgets_an_idle_lane_by_the_time_of_its_last_append(idle_ms: int, sent: int) -> None:
+    """L8: whatever the records say, the broker remembers as long as its own clock does."""
     run = following(on=lane(target_append_time=True))
-    push(run)
+    push(run, max_timestamp=OLD)
     acknowledged(run, 40)
-    later = NOW + 2 * DAY_MS
+    later = NOW + idle_ms
     for _ in range(3):
         push(run, max_timestamp=later)
-    assert send_all(run, later) == 3
+    assert send_all(run, later) == sent
 
 
 def test_the_age_of_the_last_acknowledgement_is_its_records_age_not_its_own() -> None:
@@ -177,7 +179,7 @@ def test_another_attach_forgets_what_the_last_one_had_acknowledged() -> None:
     run.begin(run_start(run), NOW)
     push(run)
     run.take(NOW)
-    assert not run.guarded(NOW)
+    assert not run.memory.may_pipeline(NOW)
 
 
 def test_a_target_with_append_time_pipelines_old_records() -> None:
@@ -191,15 +193,63 @@ def test_a_target_with_append_time_pipelines_old_records() -> None:
 
 def test_a_lane_is_guarded_after_a_fresh_acknowledgement_only() -> None:
     run = following()
-    assert not run.guarded(NOW)
+    assert not run.memory.is_kept(NOW)
     push(run)
     run.take(NOW)
-    assert not run.guarded(NOW)
+    assert not run.memory.is_kept(NOW)
     run.answered(answer(40), "", NOW)
-    assert run.guarded(NOW)
+    assert run.memory.is_kept(NOW)
+    push(run, max_timestamp=OLD)
+    acknowledged(run, 50)
+    assert not run.memory.is_kept(NOW)
+
+
+def test_an_attach_that_found_the_lane_remembered_guards_its_first_batch() -> None:
+    run = following(last_timestamp=NOW)
+    push(run)
+    assert run.take(NOW).guarded
+
+
+# -- alone --------------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_take_the_guard_away_stop_a_lane_that_is_not_alone() -> None:
+    """M3: a second attempt may be there, and nothing would refuse what it repeats."""
+    run = following(last_timestamp=NOW)
+    run.is_alone = lambda: False
+    push(run)
+    acknowledged(run, 40)
+    push(run)
+    push(run, max_timestamp=OLD)
+    assert send_all(run) == 1, "the fresh batch goes, the old one does not"
+    assert run.failure is not None and run.failure.finding == "unguarded"
+    run.answered(answer(50), "", NOW)
+    assert run.position() == 120, "what was on its way counts"
+    assert run.idle.is_set()
+
+
+def test_a_lane_that_the_target_does_not_remember_sends_nothing_unless_it_is_alone() -> None:
+    """L12: a task that was frozen wakes up with a full queue, and does not know yet what happened meanwhile."""
+    run = following(guarded=False)
+    run.is_alone = lambda: False
+    push(run)
+    assert not run.can_send(NOW)
+    assert run.failure is not None and run.failure.finding == "unguarded"
+
+
+def test_a_lost_connection_is_waited_out_only_for_batches_that_nothing_guarded() -> None:
+    run = following(guarded=False)
+    push(run)
+    acknowledged(run, 40)
+    push(run)
+    run.take(NOW)
+    run.connection_ended("closed")
+    assert not run.is_clean() and not run.lost_unguarded, "the first acknowledgement restored the guard"
+    run.begin(run_start(run), NOW)
     push(run, max_timestamp=OLD)
     run.take(NOW)
-    assert not run.guarded(NOW)
+    run.connection_ended("closed")
+    assert run.lost_unguarded
 
 
 # -- acknowledgements ---------------------------------------------------------------------------------------------------
@@ -254,12 +304,21 @@ def test_batches_that_were_dropped_are_passed_when_nothing_is_left_before_them()
 
 
 def test_dropped_batches_are_not_passed_before_the_target_confirmed_the_position() -> None:
-    run = following(target_next=None)
+    run = following(target_next=None, source_next=110, sequence=50)
     run.fetch_offset = 130
     assert run.position() == 100
     push(run)
-    acknowledged(run, 47)
+    acknowledged(run, 57)
     assert run.position() == 140
+
+
+def test_dropped_batches_are_passed_where_others_write_behind_our_last_record() -> None:
+    """All that came home is passed, though nobody knows where our next record lands: else it is read again at each attach."""
+    run = following(target_next=None)
+    run.fetch_offset, run.fetch_epoch = 130, 6
+    passed = run.entry(NOW)
+    assert passed is not None
+    assert (passed.source_next, passed.source_epoch, passed.target_next, passed.sequence_next) == (130, 6, 40, 40)
 
 
 def test_a_confirmed_start_counts_as_a_position_at_once() -> None:
@@ -569,6 +628,57 @@ def test_a_lost_source_leaves_the_target_clean() -> None:
     assert run.is_clean()
 
 
+@pytest.mark.parametrize("finding", ["source", "source_range", "source_refused", "corrupt"])
+def test_what_was_read_before_the_source_failed_is_sent_and_its_answers_count(finding: str) -> None:
+    """M1: acknowledged records are not repeated, and records in memory are not lost with the source's."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(2):
+        push(run)
+    run.take(NOW)
+    run.fail(Failure(None, "the source's leader moved", finding=finding))
+    run.fail(Failure(None, "a second look at the same", finding="source"))
+    assert not run.wants_data(1 << 20), "nothing more is read"
+    run.answered(answer(50), "", NOW)
+    assert send_all(run) == 1, "what is queued goes"
+    assert not run.stopped.is_set()
+    run.answered(answer(60), "", NOW)
+    assert run.stopped.is_set() and run.is_clean() and run.position() == 130
+    assert run.failure is not None and run.failure.finding == finding
+
+
+@pytest.mark.parametrize("finding", ["source_cut", "source_replaced"])
+def test_of_a_source_that_is_another_nothing_more_is_sent_but_answers_count(finding: str) -> None:
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run)
+    run.take(NOW)
+    run.take(NOW)
+    run.fail(Failure(0, "it was cut", finding=finding))
+    assert run.stopped.is_set() and not run.can_send(NOW)
+    run.answered(answer(50), "", NOW)
+    run.answered(answer(-1, 6), "moved", NOW)
+    assert run.position() == 120 and run.idle.is_set()
+    assert run.failure is not None and run.failure.finding == finding
+
+
+def test_answers_after_a_refused_batch_do_not_count_whatever_the_source_said_before() -> None:
+    """P4: after the first error of a batch the target may have taken a later one alone."""
+    run = following()
+    push(run)
+    acknowledged(run, 40)
+    for _ in range(3):
+        push(run)
+    send_all(run)
+    run.fail(Failure(0, "it was cut", finding="source_cut"))
+    run.answered(answer(-1, 7), "not replicated", NOW)
+    run.answered(answer(60), "", NOW)
+    assert run.position() == 110
+
+
 @pytest.mark.parametrize("finding", ["source", "source_range", "source_reset", "corrupt", "record", "below_expected"])
 def test_a_finding_of_ours_is_clean_once_every_answer_has_come(finding: str) -> None:
     run = following()
@@ -656,8 +766,7 @@ def test_a_lane_that_found_everything_on_the_target_is_finished_wherever_it_lies
     push(run)
     run.fetch_offset = 130
     assert not run.is_finished()
-    run = following(target_next=None, until=130)
-    run.fetch_offset = 130  # attached there, or only markers lay between
+    run = following(target_next=None, source_next=130, sequence=50, until=130)  # attached there
     assert run.position() < 130
     assert run.is_finished()
     run.fail(Failure(None, "gone"))

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
+import pytest
+
 from heliograph.kafka.client import ClusterClient
-from heliograph.kafka.connections import Buffers, Connection
+from heliograph.kafka.connections import Connection
 from heliograph.kafka.lane import Failure, LaneRun
 from heliograph.kafka.produce import TargetWriter
+from heliograph.kafka.sockets import Buffers
 from heliograph.model.lanes import LaneId
-from tests.unit.kafka.lanes import NOW, answer, following, lane, push
-from tests.unit.kafka.test_connections import next_request, serving, versions_answer
+from tests.unit.kafka.lanes import NOW, OLD, Pool, answer, following, lane, push
+from tests.unit.kafka.test_connections import frame, next_request, serving, versions_answer
 
 
 class Writer(TargetWriter):
@@ -123,6 +126,9 @@ class Dialler:
     def __init__(self, port: int) -> None:
         self._port = port
 
+    def doubt(self, *_: object) -> None:
+        pass
+
     async def dial(self, _: int, buffers: Buffers) -> Connection:
         return await Connection.open("127.0.0.1", self._port, 5, buffers=replace(buffers, send=1 << 16))
 
@@ -140,6 +146,7 @@ def test_nothing_comes_between_two_parts_of_a_request_however_often_the_writer_i
     async def story() -> None:
         async with serving(broker) as port:
             writer = TargetWriter(cast(ClusterClient, Dialler(port)), 1, lambda: NOW, 1000, lambda: None)
+            writer._pace.size = 64 << 20
             for number, run in enumerate(lanes(4)):
                 writer.add(run)
                 push(run, data=bytes([number]) * _BATCH, size=_BATCH)
@@ -154,3 +161,85 @@ def test_nothing_comes_between_two_parts_of_a_request_however_often_the_writer_i
     for request, numbers in zip(found, ((0, 1), (2, 3)), strict=True):
         assert all(bytes([number]) * _BATCH in request for number in numbers)
         assert len(request) < 2 * _BATCH + 200
+
+
+def produced(request: bytes, lane_run: LaneRun, throttle_ms: int) -> bytes:
+    """Produce 11: the lane's batch was appended."""
+    name = lane_run.lane.remote_topic.encode()
+    part = struct.pack(">ihqqq", lane_run.lane.id.partition, 0, 40, -1, 0) + b"\x01\x00\x00"
+    topics = b"\x02" + bytes([len(name) + 1]) + name + b"\x02" + part + b"\x00"
+    return frame(request[4:8] + b"\x00" + topics + struct.pack(">i", throttle_ms) + b"\x00")
+
+
+def test_a_broker_that_holds_us_back_gets_no_request_before_the_time_it_named() -> None:
+    """KIP-219: it answers at once, and reads nothing more meanwhile."""
+    times: list[float] = []
+    run = lanes(1)[0]
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader)))
+        request = await next_request(reader)
+        times.append(asyncio.get_running_loop().time())
+        writer.write(produced(request, run, 400))
+        await next_request(reader)
+        times.append(asyncio.get_running_loop().time())
+        await reader.read()
+
+    async def story() -> None:
+        pool = Pool()
+        async with serving(broker) as port:
+            writer = TargetWriter(cast(ClusterClient, Dialler(port)), 1, lambda: NOW, 1000, lambda: None)
+            writer.add(run)
+            push(run, chunk=(first := pool.chunk()))
+            first.release()
+            push(run)
+            async with asyncio.timeout(20):
+                while len(times) < 2:
+                    writer.wake()
+                    await asyncio.sleep(0.01)
+            assert pool.out == 0, "a batch's buffer is free once the socket has it"
+            await writer.close()
+
+    asyncio.run(story())
+    assert times[1] - times[0] >= 0.35
+
+
+@pytest.mark.parametrize(("stamp", "alone", "is_cut"), [(OLD, False, True), (OLD, True, False), (NOW, False, False)])
+def test_what_the_target_does_not_guard_is_cut_off_once_another_attempt_may_carry_the_lane(
+    stamp: int, alone: bool, is_cut: bool
+) -> None:
+    """M10: however slowly a request leaves, none of it does after the take-over wait, during which the lane was let go of."""
+    run = lanes(1)[0]
+    run.begin(replace(run.start, last_timestamp=NOW), NOW)  # type: ignore[type-var]  # it follows
+    arrived, ended = asyncio.Event(), asyncio.Event()
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(versions_answer(await next_request(reader)))
+        await next_request(reader)
+        arrived.set()
+        try:
+            await reader.read()
+        except ConnectionResetError:
+            ended.set()  # and not by a word of goodbye, which would send what is left first
+
+    async def story() -> bool:
+        async with serving(broker) as port:
+            writer = TargetWriter(cast(ClusterClient, Dialler(port)), 1, lambda: NOW, 60_000, lambda: None)
+            writer.add(run)
+            push(run, max_timestamp=stamp)
+            async with asyncio.timeout(20):
+                while not arrived.is_set():
+                    writer.wake()
+                    await asyncio.sleep(0.01)
+            run.is_alone = lambda: alone
+            try:
+                async with asyncio.timeout(20 if is_cut else 2.5):
+                    await ended.wait()
+            except TimeoutError:
+                pass
+            cut = ended.is_set()
+            await writer.close()
+            return cut
+
+    assert asyncio.run(story()) == is_cut
+    assert run.lost_unguarded == is_cut

@@ -10,11 +10,11 @@ import pytest
 from heliograph.kafka import batch_at
 from heliograph.kafka import translator as module
 from heliograph.kafka.auditor import Auditor
-from heliograph.kafka.translator import Translator
+from heliograph.kafka.translator import Lineage, Translator
 from heliograph.replication.translation import Exact, Gone, NeverCopied, NotKnown, NotYetCopied, points
 from tests.unit.kafka.memory_logs import History, fetch_batches, read_range
 
-COMMON = ["copy"] * 5 + ["marker", "abort", "home", "foreign", "second", "skip"]
+COMMON = ["copy"] * 5 + ["marker", "abort", "home", "foreign", "second", "skip", "rotate"]
 SEEDS = range(40)
 
 
@@ -33,7 +33,8 @@ def history(seed: int, what: list[str], largest: int = 4) -> History:
 
 
 def translator(made: History) -> Translator:
-    return Translator(made.entry(), made.source.as_end(), made.target.as_end())
+    lineage = Lineage(frozenset(made.producers))
+    return Translator(made.entry(), made.source.as_end(), made.target.as_end(), lineage)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -97,3 +98,21 @@ def test_what_logs_lost_since_makes_no_answer_wrong(seed: int, how: str) -> None
         assert how == "clean" or (await Auditor(lane).account()).closes
 
     asyncio.run(check())
+
+
+def test_a_new_producer_id_moves_no_group_past_what_the_target_has() -> None:
+    """M5: the source deleted the beginning of an old window; by today's id alone nothing of it would be ours."""
+    made = History(random.Random(1))
+    for step in ("copy", "copy", "copy", "rotate", "copy"):
+        made._now += 60_000
+        getattr(made, step)()
+    made.source.cut(2)
+    offset = 3
+
+    async def answers() -> list[object]:
+        lanes = (Translator(made.entry(), made.source.as_end(), made.target.as_end()), translator(made))
+        return [await lane.translate(offset) for lane in lanes]
+
+    alone, known = asyncio.run(answers())
+    assert isinstance(alone, NotKnown), "what is not counted is not gone"
+    assert known == Exact(made.truth[offset])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from heliograph.model.events import EVENT_VERSION, Event, EventKind, decode_event, encode_event
+from heliograph.model.events import EVENT_VERSION, Deed, Event, EventKind, decode_event, encode_event
 
 EVENT = Event(1_700_000_000_000, "A->B", "orders-3", EventKind.DATA_LOSS, "13 offsets were lost", "raise retention")
 
@@ -42,3 +42,11 @@ def test_a_kind_that_this_version_does_not_know_is_kept() -> None:
 )
 def test_what_is_no_event_is_none(value: bytes | None) -> None:
     assert decode_event(value) is None
+
+
+def test_what_somebody_did_is_an_event_with_who_and_why() -> None:
+    event = Deed("A->B", "paused", "ann", "lag test", "orders-3").event(7)
+    assert (event.time_ms, event.flow, event.subject, event.kind) == (7, "A->B", "orders-3", "changed")
+    assert (event.reason, event.what_to_do) == ("paused by ann: lag test", "")
+    of_the_flow = Deed("A->B", "resumed", "").event(8)
+    assert (of_the_flow.subject, of_the_flow.reason) == ("A->B", "resumed")

@@ -57,6 +57,11 @@ def test_it_is_told_as_a_sentence() -> None:
     assert Hold("A->B", "", -1, HoldKind.DRAIN, "", "", 5).sentence == "drained: no reason given"
 
 
+def test_beside_a_state_that_says_it_is_stopped_only_the_reason_is_told() -> None:
+    assert hold().why == "why (by ann)"
+    assert Hold("A->B", "", -1, HoldKind.PAUSE, "", "", 5).why == "no reason given"
+
+
 def test_it_is_read_as_it_was_written() -> None:
     drain = Hold("A->B", "orders", 1, HoldKind.DRAIN, "why", "ann", 5, ((LANE.key, 40),))
     assert hold_of(drain.as_fields()) == drain

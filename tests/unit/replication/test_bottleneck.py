@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.replication.bottleneck import bottleneck
+from heliograph.replication.bottleneck import bottleneck, held_words
 
 EVEN = {"source": 0.3, "target": 0.3, "throttled": 0.3, "busy": 0.1}
 
@@ -32,3 +32,24 @@ def test_a_flow_at_rest_has_nothing_to_do() -> None:
 
 def test_without_any_measure_nothing_is_blamed() -> None:
     assert bottleneck({}, 500.0, 0.0) == "nothing to do"
+
+
+def test_what_is_paused_keeps_records_back_unless_the_rest_is_behind_too() -> None:
+    assert bottleneck({"source": 1.0}, 0.0, 100.0, is_paused=True) == "paused"
+    assert bottleneck({"target": 1.0}, 9.0, 100.0, is_paused=True) == "waiting for target"
+
+
+@pytest.mark.parametrize(
+    ("lanes", "words"),
+    [
+        ([], ""),
+        ([("a", "following"), ("b", "parked")], ""),
+        ([("a", "paused"), ("b", "following")], "1 topic paused"),
+        ([("a", "paused"), ("a", "paused"), ("b", "paused"), ("c", "done")], "2 topics paused"),
+        ([("a", "paused"), ("a", "following")], "1 partition paused"),
+        ([("a", "paused"), ("b", "paused"), ("b", "draining")], "1 topic and 1 partition paused"),
+        ([("a", "paused"), ("b", "paused")], "paused"),
+    ],
+)
+def test_what_of_a_flow_is_paused_is_said_in_words(lanes: list[tuple[str, str]], words: str) -> None:
+    assert held_words(lanes) == words

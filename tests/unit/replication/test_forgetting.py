@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from heliograph.model.lanes import LaneId
 from heliograph.replication.forgetting import LogCut, LogRecord, plan_forgetting
-from heliograph.replication.generations import ClaimKey, EntryKey, HolderKey, NoteKey
+from heliograph.replication.ledger_keys import ClaimKey, EntryKey, HolderKey, NoteKey
 
 FLOW = "A->B"
 TOPICS = ("__heliograph-ledger", "__heliograph-telemetry")

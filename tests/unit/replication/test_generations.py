@@ -10,21 +10,23 @@ import pytest
 
 from heliograph.errors import SetupError
 from heliograph.model.events import EventKind
-from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule
+from heliograph.model.lanes import Identity, Lane, LaneId, LedgerEntry, Rule, Scanned
 from heliograph.model.policies import Policies
 from heliograph.replication.generations import (
-    PRODUCER_NOTE,
-    ClaimKey,
-    EntryKey,
     Holder,
-    HolderKey,
     LedgerBook,
-    LedgerKey,
-    NoteKey,
     decode_entry,
     decode_holder,
     encode_entry,
     encode_holder,
+)
+from heliograph.replication.ledger_keys import (
+    PRODUCER_NOTE,
+    ClaimKey,
+    EntryKey,
+    HolderKey,
+    LedgerKey,
+    NoteKey,
     ledger_partition,
     parse_key,
 )
@@ -51,7 +53,18 @@ ENTRY = LedgerEntry(
     anchors=((10, 0), (30, 15)),
     last=(48, 39),
 )
-LATER = ("version", "mm2_offset", "last", "filling", "filler_to", "differs_at", "without")
+LATER = (
+    "version",
+    "scanned",
+    "follows",
+    "uncounted",
+    "mm2_offset",
+    "last",
+    "filling",
+    "filler_to",
+    "differs_at",
+    "without",
+)
 """Fields that came later: older entries are read without them."""
 HOLDER = Holder("A->B", "host-1", 4711, "run-1", since_ms=5, renewed_ms=9, released=False)
 
@@ -198,6 +211,13 @@ def test_an_entry_from_before_the_first_take_over_knows_no_progress_of_mirrormak
     assert decode_entry(json.dumps(fields).encode()).mm2_offset == -1
 
 
+def test_how_far_the_remote_partition_was_read_is_kept() -> None:
+    fields = json.loads(encode_entry(replace(ENTRY, scanned=Scanned(900, 4, 17))))
+    assert decode_entry(json.dumps(fields).encode()).scanned == Scanned(900, 4, 17)
+    del fields["scanned"]
+    assert decode_entry(json.dumps(fields).encode()).scanned is None
+
+
 def test_an_entry_from_before_flows_in_both_directions_leaves_nothing_out() -> None:
     fields = json.loads(encode_entry(replace(ENTRY, rule=Rule(without="B->A"))))
     assert decode_entry(json.dumps(fields).encode()).rule == Rule(without="B->A")
@@ -263,6 +283,88 @@ def test_the_highest_generation_is_the_latest_whatever_was_written_last() -> Non
     newer = replace(ENTRY, generation=10)
     book = book_of((EntryKey(LANE, 10), newer), (EntryKey(LANE, 9), replace(ENTRY, generation=9, source_next=99)))
     assert book.latest(LANE) == newer and book.generations(LANE) == (9, 10)
+
+
+def attempts(*positions: int, written: tuple[int, ...] = (), **changes: object) -> LedgerBook:
+    """Generation 0 of a driver, then one for each position, opened by attempts on a compacted source."""
+    book = LedgerBook()
+    for number, position in enumerate(positions):
+        own = number > 0
+        entry = replace(
+            ENTRY,
+            generation=number,
+            identity=Identity(1001, number),
+            source_start=0,
+            source_next=position,
+            sequence_next=position if number in written else 0,
+            uncounted=own,
+        )
+        if number == len(positions) - 1:
+            entry = replace(entry, **changes)  # type: ignore[arg-type]  the fields of an entry, by name
+        book.apply(str(EntryKey(LANE, number)), encode_entry(entry), number)
+    return book
+
+
+def test_an_attempt_that_only_opened_a_generation_does_not_move_a_lane_back() -> None:
+    """H1: the position is the furthest, the number is the newest; who writes has the identity of the furthest."""
+    found = attempts(0, 6000, 1000, 1000, written=(1,)).latest(LANE)
+    assert found is not None
+    assert (found.generation, found.source_next, found.identity.producer_epoch) == (3, 6000, 1)
+
+
+def test_a_generation_that_has_written_is_in_force_although_an_older_one_was_further() -> None:
+    """It repeats in order what the older one copied last: jumping ahead would leave old values after newer ones."""
+    found = attempts(0, 6000, 5900, written=(1, 2)).latest(LANE)
+    assert found is not None and (found.generation, found.source_next) == (2, 5900)
+
+
+def test_a_generation_that_went_back_on_purpose_is_in_force() -> None:
+    found = attempts(0, 6000, 0, written=(1,), follows=6000).latest(LANE)
+    assert found is not None and (found.generation, found.source_next) == (2, 0)
+
+
+@pytest.mark.parametrize("topic", ["source_topic_id", "target_topic_id"])
+def test_a_generation_of_another_topic_is_in_force(topic: str) -> None:
+    found = attempts(0, 6000, 0, written=(1,), **{topic: "33333333-3333-3333-3333-333333333333"}).latest(LANE)
+    assert found is not None and (found.generation, found.source_next) == (2, 0)
+
+
+def test_a_counted_generation_is_in_force_wherever_it_starts() -> None:
+    """Its sequences are counted from its own start: another position would be wrong by as many records."""
+    found = attempts(0, 6000, 1000, written=(1,), uncounted=False).latest(LANE)
+    assert found is not None and (found.generation, found.source_next) == (2, 1000)
+
+
+def test_of_attempts_alone_the_furthest_counts() -> None:
+    """The driver's generation has left the ledger, and none of theirs has written."""
+    book = attempts(0, 700, 600)
+    book.apply(str(EntryKey(LANE, 0)), None, 9)
+    found = book.latest(LANE)
+    assert found is not None and (found.generation, found.source_next) == (2, 700)
+
+
+def test_the_newest_generation_is_known_by_its_entries() -> None:
+    assert attempts(0, 6000, 1000).newest(LANE) == 2
+    assert LedgerBook().newest(LANE) == -1
+
+
+def test_a_claim_of_before_the_lane_was_carried_further_is_not_adopted() -> None:
+    """H3: its writer ended before it wrote the entry."""
+    outlived, wanted = replace(ENTRY, follows=1), replace(ENTRY, follows=900)
+    book = book_of((ClaimKey(LANE, 2, "old"), outlived), (ClaimKey(LANE, 2, "new"), wanted))
+    assert book.opened_as(wanted) is None
+    assert book.opened_as(replace(wanted, follows=1)) == outlived, "nothing was copied since: its start is as good"
+
+
+def test_a_generation_that_has_an_entry_is_what_the_entry_says() -> None:
+    wanted = replace(ENTRY, follows=900)
+    assert book_of((EntryKey(LANE, 2), ENTRY), (ClaimKey(LANE, 2, "c"), wanted)).opened_as(wanted) == ENTRY
+
+
+def test_claims_up_to_a_generation_that_has_written_are_moot() -> None:
+    keys = [ClaimKey(LANE, number, "c") for number in (1, 2, 3)]
+    book = book_of(*((key, ENTRY) for key in keys), (ClaimKey(OTHER, 1, "c"), replace(ENTRY, lane=OTHER)))
+    assert book.moot_claims(LANE, 2) == (keys[0], keys[1])
 
 
 def test_a_claim_alone_is_not_an_entry() -> None:

@@ -11,9 +11,11 @@ from heliograph.replication.mm2_live import (
     ConnectGroup,
     Member,
     Sought,
+    connectors_to_look_up,
+    is_sharing_out,
     lookalikes,
     refusal,
-    unknown_connectors,
+    strangers,
 )
 
 SOUGHT = Sought("A->B", "A-mm2", {"MirrorSourceConnector", "A->B.MirrorSourceConnector"})
@@ -50,6 +52,15 @@ def test_another_connect_cluster_does_not_hinder() -> None:
     assert refusal(SOUGHT, [group("mirrors", {"A->B.MirrorSourceConnector": (-1,)})]) == ""
 
 
+def test_a_connect_cluster_that_shares_out_its_tasks_may_run_a_connector_that_copies_the_flow() -> None:
+    sharing = group("connect", None, "PreparingRebalance")
+    assert is_sharing_out(sharing)
+    assert not is_sharing_out(group("connect", {"my-mirror": (0,)}))
+    assert not is_sharing_out(group("A-mm2", None, "PreparingRebalance"))
+    said = refusal(replace(SOUGHT, configured={"my-mirror"}), [sharing])
+    assert "may copy it (connector 'my-mirror'): its Connect cluster is sharing out tasks: stop it first" in said
+
+
 @pytest.mark.parametrize(("tasks", "state"), [(None, "Stable"), ({}, "Stable"), ({}, "PreparingRebalance")])
 def test_the_flows_own_group_is_believed_only_when_it_is_settled(
     tasks: dict[str, tuple[int, ...]] | None, state: str
@@ -83,9 +94,44 @@ def test_the_flows_own_group_is_refused_when_its_members_may_not_be_seen() -> No
     assert said.endswith(": grant DESCRIBE on group A-mm2 to Heliograph's principal")
 
 
-def test_connectors_with_tasks_that_no_name_tells_of_are_unknown() -> None:
+def test_a_dedicated_mirror_maker_of_another_flow_does_not_hinder() -> None:
+    hub = group("M-mm2", {"MirrorSourceConnector": (-1, 0), "MirrorCheckpointConnector": (-1, 0)})
+    assert refusal(SOUGHT, [hub]) == ""
+    assert "copies it" in refusal(SOUGHT, [hub, group("A-mm2", {"MirrorSourceConnector": (-1, 0)})])
+
+
+def test_a_connect_cluster_whose_group_is_named_like_a_dedicated_one_is_known_by_its_connector() -> None:
+    assert "copies it" in refusal(SOUGHT, [group("our-mm2", {"A->B.MirrorSourceConnector": (-1, 0)})])
+
+
+def test_a_connector_of_the_same_name_that_copies_another_source_does_not_hinder() -> None:
+    connect = group("connect", {"MirrorSourceConnector": (-1, 0)})
+    assert "copies it" in refusal(SOUGHT, [connect])
+    known = replace(SOUGHT, strangers={"MirrorSourceConnector"})
+    assert refusal(known, [connect]) == ""
+    assert lookalikes(known, [connect]) == ()
+    assert "copies it" in refusal(known, [group("A-mm2", {"MirrorSourceConnector": (-1, 0)})])
+
+
+def test_connectors_outside_the_flows_own_group_are_looked_up() -> None:
     groups = [
         group("connect", {"orders": (-1, 0), "idle": (-1,), "A->B.MirrorSourceConnector": (0,)}),
         group("new", None),
+        group("A-mm2", {"MirrorSourceConnector": (0,), "MirrorCheckpointConnector": (0,)}),
+        group("M-mm2", {"MirrorSourceConnector": (0,)}),
     ]
-    assert unknown_connectors(SOUGHT, groups) == {"orders"}
+    assert connectors_to_look_up(SOUGHT, groups) == {"orders", "A->B.MirrorSourceConnector"}
+
+
+@pytest.mark.parametrize(
+    ("sources", "clusters", "found"),
+    [(["M"], 1, True), (["A"], 1, False), (["M", "A"], 2, False), (["M"], 2, False), ([], 1, False)],
+    ids=["another source", "this source", "one of two", "one of two is not to be seen", "none is to be seen"],
+)
+def test_a_connector_is_a_stranger_only_if_all_of_its_name_are_seen_to_be(
+    sources: list[str], clusters: int, found: bool
+) -> None:
+    mirror = {"connector.class": "MirrorSourceConnector"}
+    configs = {"orders": [mirror | {"source.cluster.alias": source} for source in sources]}
+    groups = [group(f"connect-{number}", {"orders": (-1, 0)}) for number in range(clusters)]
+    assert ("orders" in strangers({"orders"}, [*groups, group("M-mm2", {"orders": (0,)})], configs, "A")) is found

@@ -98,21 +98,20 @@ def test_configurations_are_looked_for_where_connect_and_strimzi_keep_them() -> 
 
 def test_a_mirror_is_known_by_its_class_and_its_source() -> None:
     configs = {
-        "orders": {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"},
-        "short": {"connector.class": "MirrorSource", "source.cluster.alias": "A"},
-        "other source": {"connector.class": "MirrorSourceConnector", "source.cluster.alias": "C"},
-        "checkpoints": {"connector.class": "MirrorCheckpointConnector", "source.cluster.alias": "A"},
-        "removed": {},
+        "orders": [{"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}],
+        "short": [{"connector.class": "jdbc"}, {"connector.class": "MirrorSource", "source.cluster.alias": "A"}],
+        "other source": [{"connector.class": "MirrorSourceConnector", "source.cluster.alias": "C"}],
+        "checkpoints": [{"connector.class": "MirrorCheckpointConnector", "source.cluster.alias": "A"}],
     }
     assert mirrors_of(configs, "A") == {"short"}
     assert mirrors_of(configs, "source") == {"orders"}
 
 
 def test_a_connector_is_switched_off_only_if_its_configuration_says_so() -> None:
-    assert is_switched_off({"enabled": "False"})
-    assert not is_switched_off({"enabled": "true"})
-    assert not is_switched_off({})
-    assert not is_switched_off(None)
+    assert is_switched_off([{"enabled": "False"}])
+    assert not is_switched_off([{"enabled": "true"}])
+    assert not is_switched_off([{}])
+    assert not is_switched_off([])
 
 
 def test_the_topic_for_progress_is_made_compacted() -> None:

@@ -18,6 +18,7 @@ from heliograph.replication.preflight import (
     identity_finding,
     reach_findings,
     space_finding,
+    wait_findings,
 )
 
 PASS, WARN, FAIL = Level.PASS, Level.WARN, Level.FAIL
@@ -39,11 +40,11 @@ def test_a_cluster_that_answers_passes_reach_and_authentication() -> None:
 
 
 def test_an_unreachable_cluster_fails_with_the_cause_and_the_option() -> None:
-    facts = cluster(unreachable="connection refused")
+    facts = cluster(unreachable="cluster A: connection refused at a:9092")
     (finding,) = reach_findings(facts)
     assert not facts.is_open
     assert (finding.level, finding.subject) == (FAIL, "A: reach")
-    assert "connection refused" in finding.sentence
+    assert finding.sentence == "cluster A: connection refused at a:9092", "the address is named once"
     assert "A.bootstrap.servers" in finding.advice
 
 
@@ -158,3 +159,17 @@ def test_nothing_chosen_is_told_with_and_without_names() -> None:
 def test_chosen_topics_are_counted() -> None:
     (finding,) = choice_findings("A->B", ["b"], ["a", "b"], ["a", "b"])
     assert (finding.level, finding.sentence) == (PASS, "2 chosen: a, b")
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "lag_ms", "needed"), [(90, 30_000, 0), (89, 30_000, 90), (53, 0, 0), (90, 60_000, 120)]
+)
+def test_a_take_over_wait_that_followers_of_the_target_may_outlast_is_told(
+    wait_s: int, lag_ms: int, needed: int
+) -> None:
+    """M10: the file alone cannot tell."""
+    found = list(wait_findings("A->B", wait_s, 30_000, lag_ms))
+    assert [(one.level, one.subject, one.advice) for one in found] == (
+        [(WARN, "A->B: takeover.wait.seconds", f"set it to {needed} or more")] if needed else []
+    )
+    assert all(f"the target's replica.lag.time.max.ms = {lag_ms}" in one.sentence for one in found)

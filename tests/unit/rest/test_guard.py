@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heliograph.config.flows import ServerSettings
-from heliograph.rest.guard import Guard, Pace, Tokens
+from heliograph.rest.guard import USER, Guard, Pace, Tokens, who
 from tests.support.rest import Rest
+
+NOTHING = Response(status_code=204)
 
 
 def test_tokens_are_read_again_when_their_file_was_saved(tmp_path: Path) -> None:
@@ -42,9 +46,9 @@ def test_an_address_has_its_pace_and_others_have_theirs() -> None:
 
 
 @contextmanager
-def served(settings: ServerSettings) -> Iterator[str]:
+def served(settings: ServerSettings, app: ASGIApp = NOTHING) -> Iterator[str]:
     """A real server whose every path answers 204, behind the guard."""
-    server = uvicorn.Server(uvicorn.Config(Guard(Response(status_code=204), settings), lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(Guard(app, settings), lifespan="off", log_config=None))
     door = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
     thread.start()
@@ -64,3 +68,27 @@ def test_whoever_sends_too_much_hears_why_and_not_a_broken_pipe() -> None:
             status, body = rest.ask("POST", "/api/v1/x", raw=b" " * 4_000_000)
             assert (status, "rest.body.max.bytes = 1,000" in body["error"]["message"]) == (413, True)
         assert rest.ask("POST", "/api/v1/x", raw=b" " * 1_000)[0] == 204
+
+
+def test_who_changes_something_is_known_by_token_by_what_a_command_says_or_by_address(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("ann: s3cret\n")
+    seen: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(who(Request(scope)))
+        await Response(status_code=204)(scope, receive, send)
+
+    with served(ServerSettings(), app) as url:
+        for headers in (
+            {},
+            {"Origin": url},
+            {USER: "bob@host"},
+            {USER: "x" * 200},
+        ):
+            assert Rest(url).ask("POST", "/api/v1/x", headers=headers)[0] == 204
+    with served(ServerSettings(tokens_file=str(tokens)), app) as url:
+        for headers in ({}, {USER: "bob@host"}):
+            bearer = {"Authorization": "Bearer s3cret"}
+            assert Rest(url).ask("POST", "/api/v1/x", headers=bearer | headers)[0] == 204
+    assert seen == ["127.0.0.1", "127.0.0.1 (page)", "bob@host", "x" * 100, "ann", "ann (bob@host)"]

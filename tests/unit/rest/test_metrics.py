@@ -238,6 +238,15 @@ def test_what_is_not_known_is_not_told() -> None:
     assert found["heliograph_lane_lag_records"].value(**{**L0, "partition": "1"}) == 0
 
 
+def test_a_lag_that_is_not_known_has_no_sample() -> None:
+    """Of a run that stands by: a zero would hide what the run that carries the flow says."""
+    made = stage()
+    made.merge({"flows": {"A->B": {**made.flows["A->B"], "opened": False}}}, 102.0)
+    found = read_exposition(text(made))
+    for name in ("lag_records", "lag_seconds", "at_risk_records", "at_risk_seconds"):
+        assert f"heliograph_flow_{name}" not in found
+
+
 def test_a_canary_that_never_arrived_has_no_latency() -> None:
     made = stage()
     jobs = [{**JOB, "name": "canary", "detail": {**CANARY, "arrived": 0, "last_ms": None}}]

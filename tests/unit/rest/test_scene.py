@@ -118,3 +118,42 @@ def test_who_asks_a_run_that_is_gone_is_told_so() -> None:
         assert caught.value.status == 503
 
     asyncio.run(ask())
+
+
+def test_a_flow_of_which_a_part_is_paused_runs_and_says_so() -> None:
+    made = scene()
+    made.merge({"lanes": [lane(0, 0, state="paused", reason="lag test")]}, 101.0)
+    found = flow_summary(made, "A->B")
+    assert (found["state"], found["reason"], found["bottleneck"]) == ("running", "1 partition paused", "paused")
+
+
+CARRIER = {"host": "north", "process": 7, "since_ms": 3}
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "reason", "by"),
+    [
+        ({"standing_by": True, "carried_by": CARRIER}, "standby", "carried by north, process 7", CARRIER),
+        ({"standing_by": True, "carried_by": None}, "standby", "this run cannot say that it holds the flow", None),
+        ({"trouble": "cluster A: gone", "trouble_since_ms": 3}, "trouble", "cluster A: gone", None),
+        ({}, "opening", "both clusters are read", None),
+    ],
+)
+def test_what_a_run_does_not_see_of_a_flow_is_not_zero(
+    more: dict[str, Any], state: str, reason: str, by: dict[str, Any] | None
+) -> None:
+    made = Scene()
+    unseen = {**FLOW, "opened": False, "held": False, "topics": {}, **more}
+    made.merge({"parts": {"run": {"time_ms": 5}}, "flows": {"A->B": unseen}}, 100.0)
+    found = flow_summary(made, "A->B")
+    assert (found["state"], found["carried_by"]) == (state, by)
+    assert found["reason"].startswith(reason)
+    unknown = ("lag_records", "lag_ms", "at_risk_records", "at_risk_seconds")
+    assert ({found[name] for name in unknown}, found["bottleneck"]) == ({None}, "")
+    assert made.history.of("A->B", 10)["lag_records"] == [None]
+
+
+def test_the_run_that_holds_a_flow_is_named() -> None:
+    made = scene()
+    made.merge({"parts": {"run": {"time_ms": 5, "host": "here", "process": 4, "since_ms": 2}}}, 101.0)
+    assert flow_summary(made, "A->B")["carried_by"] == {"host": "here", "process": 4, "since_ms": 2}

@@ -10,7 +10,7 @@ import lz4.frame
 import pytest
 
 from heliograph.errors import HeliographError
-from heliograph.wire.compression import NAMES, compress, decompress
+from heliograph.wire.compression import NAMES, TooMuchData, compress, decompress
 
 ENCODE = (bytes, other.gzip_encode, other.snappy_encode, other.lz4_encode, other.zstd_encode)
 DECODE = (bytes, other.gzip_decode, other.snappy_decode, other.lz4_decode, other.zstd_decode)
@@ -44,6 +44,36 @@ def test_data_that_is_not_of_the_codec_is_one_sentence(codec: int) -> None:
     for data in (b"nonsense of some length", compress(codec, SAMPLES[1])[:-3]):
         with pytest.raises(HeliographError, match=f"The {NAMES[codec]} data"):
             decompress(codec, data)
+
+
+@pytest.mark.parametrize("codec", range(1, 5), ids=NAMES[1:])
+@pytest.mark.parametrize("size", [150_000, 20_000_000], ids=["some", "a bomb"])
+def test_data_is_opened_up_to_a_limit_and_no_further(codec: int, size: int) -> None:
+    packed = compress(codec, bytes(size))
+    assert len(decompress(codec, packed, size)) == size
+    for limit in (size - 1, 1, 0):
+        with pytest.raises(TooMuchData, match=f"more than the {limit} bytes" if codec != 2 else "opens to more than"):
+            decompress(codec, packed, limit)
+
+
+def test_gzip_of_several_members_is_read_and_limited_as_one() -> None:
+    packed = compress(1, b"one") + compress(1, b"two")
+    assert decompress(1, packed) == decompress(1, packed, 6) == b"onetwo"
+    with pytest.raises(TooMuchData):
+        decompress(1, packed, 5)
+
+
+def test_snappy_without_a_frame_is_limited() -> None:
+    with pytest.raises(TooMuchData):
+        decompress(2, bytes(cramjam.snappy.compress_raw(SAMPLES[1])), 1_000)
+
+
+def test_zstd_that_is_damaged_is_not_taken_for_too_much() -> None:
+    packed = bytearray(compress(4, random.Random(5).randbytes(100_000)))
+    packed[50_000:50_010] = bytes(10)
+    packed[-20:] = b""
+    with pytest.raises(HeliographError, match="The zstd data"):
+        decompress(4, bytes(packed), 1_000_000)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])

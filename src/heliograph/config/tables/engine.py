@@ -65,7 +65,9 @@ ROWS = (
         "takeover.wait.seconds",
         Whole(0, unit="seconds"),
         "90",
-        "How long a lane that the broker does not guard waits until an old attempt counts as dead.",
+        "How long a lane that the broker does not guard waits until an old attempt counts as dead. Not less than such an attempt "
+        "may still write: with the default `request.timeout.ms` 53; the default also covers followers that hang as long as a "
+        "leader waits for them (`replica.lag.time.max.ms`, 30 s). See [exactly once](exactly-once.md).",
     ),
     _own("ledger.interval.ms", Whole(1, unit="ms"), "1000", "How often a lane's position is written to the ledger."),
     _own(
@@ -74,7 +76,7 @@ ROWS = (
         "0",
         "Replication factor of Heliograph's own topics; 0: as many as there are brokers, at most 3.",
     ),
-    _own("request.timeout.ms", Whole(1, unit="ms"), "30000", "How long a broker has to answer."),
+    _own("request.timeout.ms", Whole(1, unit="ms"), "30000", "How long a broker that owes an answer may be silent."),
     _own("lane.retry.backoff.ms", Whole(1, unit="ms"), "1000", "First wait before a parked lane is tried again."),
     _own(
         "lane.retry.backoff.max.ms", Whole(1, unit="ms"), "60000", "Longest wait before a parked lane is tried again."

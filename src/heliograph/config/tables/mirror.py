@@ -216,7 +216,7 @@ CONNECTORS = (
         Names(),
         "org.apache.kafka.common.metrics.JmxReporter",
         "Java classes that report metrics.",
-        "metrics go to the telemetry topic",
+        "no Java class is loaded; metrics are at /metrics",
     ),
     _known(
         "consumer.poll.timeout.ms", Whole(0, unit="ms"), "1000", "Longest poll.", "consumer.fetch.max.wait.ms rules"
@@ -286,7 +286,14 @@ CONNECTORS = (
         "Whether offset syncs are written for MirrorMaker 2's tools.",
         "3.9.0",
     ),
-    _known("metric.names.formats", Names(("legacy", "new")), "legacy", "Names of metrics.", "no JMX metrics", "4.3.0"),
+    _known(
+        "metric.names.formats",
+        Names(("legacy", "new")),
+        "legacy",
+        "Names of metrics.",
+        "there is no JMX; /metrics has MirrorMaker 2's names and others",
+        "4.3.0",
+    ),
     _known("task.assigned.partitions", Names(), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew"),
     _known("task.assigned.groups", Names(), None, "Set by MirrorMaker 2 for its tasks.", "groups are not assigned"),
     _known("task.index", Whole(0), None, "Set by MirrorMaker 2 for its tasks.", "lanes are assigned anew", "3.5.0"),

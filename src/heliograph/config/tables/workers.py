@@ -1,9 +1,10 @@
-"""Kafka Connect's options, which a MirrorMaker 2 file may hold: none is served, there is no Connect worker here."""
+"""Kafka Connect's options, which a MirrorMaker 2 file may hold: few are served, there is no Connect worker here."""
 
 from __future__ import annotations
 
 from heliograph.config.kinds import Choice, ClassName, Flag, Kind, Names, Text, Whole
 from heliograph.config.option import CLUSTER, FLOW, STORAGE, Option
+from heliograph.config.tables.engine import OURS
 
 _MS = Whole(0, unit="ms")
 _FACTOR = Whole(1, special=-1)
@@ -12,6 +13,8 @@ _NO_REST = "listeners and rest.* say how REST is served"
 _NO_GROUP = "there is no group of Connect workers"
 _NO_TOPICS = "Heliograph keeps its state in its own topics on the target"
 _AS_IS = "records are copied byte for byte"
+_REFUSED = "records are copied byte for byte, so a flow with it is refused unless transforms.ignore = true"
+_CONVERTER = "records are copied byte for byte, so another one than ByteArrayConverter is refused unless transforms.ignore = true"
 _NO_PLUGINS = "Java plugins are not loaded"
 _LANES = "a lane that fails is parked with its reason and tried again"
 _ALWAYS_ONCE = "every lane is exactly once, without transactions"
@@ -28,9 +31,18 @@ def _worker(name: str, kind: Kind, default: str | None, instead: str, doc: str =
 
 
 CONNECTOR = (
-    *(_connector(f"{part}.converter", ClassName(), None, _AS_IS) for part in ("key", "value", "header")),
+    *(_connector(f"{part}.converter", ClassName(), None, _CONVERTER) for part in ("key", "value", "header")),
     *(_connector(f"{part}.converter.*", Text(), None, _AS_IS) for part in ("key", "value", "header")),
-    _connector("transforms", Names(), "", _AS_IS, "Single message transforms."),
+    _connector("transforms", Names(), "", _REFUSED, "Single message transforms."),
+    Option(
+        "transforms.ignore",
+        Flag(),
+        "false",
+        "Whether records may be copied untransformed where MirrorMaker 2 would apply transforms or converters; false: such a "
+        "flow is refused.",
+        FLOW,
+        since=OURS,
+    ),
     _connector("transforms.*", Text(), None, _AS_IS, "Settings of transforms."),
     _connector("predicates", Names(), "", _AS_IS, "Conditions of transforms."),
     _connector("predicates.*", Text(), None, _AS_IS, "Settings of predicates."),
@@ -150,9 +162,9 @@ WORKER = (
         )
     ),
     _worker("metadata.recovery.strategy", Text(), "rebootstrap", "brokers are always looked up again"),
-    _worker("metrics.num.samples", Whole(1), "2", "there are no JMX metrics"),
-    _worker("metrics.sample.window.ms", _MS, "30000", "there are no JMX metrics"),
-    _worker("metrics.context.*", Text(), None, "there are no JMX metrics"),
+    _worker("metrics.num.samples", Whole(1), "2", "there is no JMX; metrics are at /metrics"),
+    _worker("metrics.sample.window.ms", _MS, "30000", "there is no JMX; metrics are at /metrics"),
+    _worker("metrics.context.*", Text(), None, "there is no JMX; metrics are at /metrics"),
     _worker("receive.buffer.bytes", Whole(-1), "32768", "the engine sizes its sockets itself"),
     _worker("send.buffer.bytes", Whole(-1), "131072", "the engine sizes its sockets itself"),
 )

@@ -1,0 +1,182 @@
+"""Ctrl-C while a cluster is silent, and a pipe whose reader has gone: commands as a shell starts them. Needs no broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.heliograph_run import PROGRAM
+
+FILE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {a}\nA->B.enabled = true\n"
+SILENT_SECONDS = 120
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Whoever starts the tests in the background has interrupts ignored, and programs that are started here would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[tuple[socket.socket, Path]]:
+    """A file of clusters that take connections and never answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(SILENT_SECONDS)
+        path = tmp_path / "mm2.properties"
+        path.write_text(FILE.format(a=f"127.0.0.1:{listener.getsockname()[1]}"))
+        yield listener, path
+
+
+@pytest.mark.parametrize(
+    ("command", "connections"), [("plan", 2), ("compare", 2), ("hand-back", 1), ("status", 2), ("run", 2)]
+)
+def test_an_interrupt_ends_a_command_that_waits_for_a_cluster(
+    command: str, connections: int, silent: tuple[socket.socket, Path]
+) -> None:
+    """The first connection asks what REST changed; the next ones wait, some of them in a thread, for ten seconds and more.
+
+    A run that carries nothing yet has nothing to drain, and does not wait for its Spark.
+    """
+    listener, file = silent
+    arguments = [command, str(file), *(["--yes"] if command == "hand-back" else [])]
+    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        kept = [listener.accept()[0] for _ in range(connections)]
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=SILENT_SECONDS)
+        for connection in kept:
+            connection.close()
+    assert (process.returncode, out, said) == (130, "", "heliograph: interrupted\n")
+
+
+@pytest.mark.parametrize("words", [["config", "{file}"], ["config", "{file}", "--json"], ["--help"]])
+def test_a_reader_that_goes_away_is_met_with_silence(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE.format(a="a:1"))
+    command = [word.format(file=path) for word in words]
+    nobody, pipe = os.pipe()
+    os.close(nobody)  # before it begins: what it says while somebody could read it is no fault
+    with subprocess.Popen([PROGRAM, *command], stdout=pipe, stderr=subprocess.PIPE) as process:
+        os.close(pipe)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait() == (141 if "config" in words else 0)
+
+
+def test_a_java_home_that_is_wrong_is_named_before_spark_is_started(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE.format(a="127.0.0.1:1"))
+    environ = {**os.environ, "JAVA_HOME": "/nope"}
+    said = subprocess.run(
+        [PROGRAM, "run", str(path)], env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[-1].startswith(
+        "heliograph: Java 17 or newer was not found: JAVA_HOME=/nope does not run; install a JDK"
+    )
+
+
+LOADING = """
+import os, signal, sys, time
+from heliograph.cli import main
+def load(command):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)  # another thread may have been woken for it: Python hears of it in a moment
+    raise AssertionError("the interrupt comes first")
+main.module_of = load
+sys.exit(main.main([sys.argv[1], "mm2.properties"]))
+"""
+
+
+@pytest.mark.parametrize("command", ["status", "run", "demo"])
+def test_an_interrupt_while_a_command_is_still_loaded_is_no_stack_trace(command: str) -> None:
+    """On a busy machine that is a second and more, and a second is when people change their minds."""
+    ended = subprocess.run([sys.executable, "-c", LOADING, command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "heliograph: interrupted\n")
+
+
+ENDLESS = """
+import asyncio, sys, threading
+from heliograph.cli import config, main
+def wait():
+    print("waits", flush=True)
+    threading.Event().wait()
+config.run = lambda args: asyncio.run(asyncio.to_thread(wait))
+sys.exit(main.main(["config", "mm2.properties"]))
+"""
+
+
+DEAF = """
+import asyncio, signal, sys
+from heliograph.cli import config, main
+def run(args):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    print("waits", flush=True)
+    asyncio.run(asyncio.sleep(3600))
+config.run = run
+sys.exit(main.main(["config", "mm2.properties"]))
+"""
+"""The main thread waits in the kernel and is not woken: as when the signal comes in the moment before that wait begins."""
+
+
+@pytest.mark.parametrize("program", [ENDLESS, DEAF])
+def test_a_thread_that_never_ends_is_not_waited_for(program: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "waits\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=SILENT_SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (130, "heliograph: interrupted\n")
+
+
+CUT_SHORT = """
+import asyncio, sys
+from heliograph.cli import config, main
+
+async def ends_slowly():
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(60)
+
+async def is_interrupted_again():
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt
+
+async def command():
+    other, slow = asyncio.create_task(is_interrupted_again()), asyncio.create_task(ends_slowly())
+    asyncio.get_running_loop().call_later(0.1, interrupt)
+    try:
+        await slow
+    except BaseException:
+        await asyncio.gather(other, return_exceptions=True)
+        raise
+
+def interrupt():
+    raise KeyboardInterrupt
+
+config.run = lambda args: asyncio.run(command())
+sys.argv = ["heliograph", "config", "any.properties"]
+sys.exit(main.main())
+"""
+
+
+def test_what_an_interrupt_cuts_short_is_not_heard_any_more() -> None:
+    """A command in whose tasks the interrupt comes up a second time: its loop is closed before its clean-up has ended."""
+    done = subprocess.run([sys.executable, "-c", CUT_SHORT], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "heliograph: interrupted\n")

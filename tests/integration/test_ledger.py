@@ -1,0 +1,129 @@
+"""The ledger on a real broker: of any size, whatever the broker takes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from heliograph.control.clock import Clock
+from heliograph.control.ledger_watch import LedgerWatch
+from heliograph.control.tenure import Tenure
+from heliograph.kafka.admin import ClusterAdmin
+from heliograph.kafka.claims import open_generations
+from heliograph.kafka.ledger import LEDGER_TOPIC, Ledger
+from heliograph.kafka.topic_writer import TopicWriter
+from heliograph.model.clusters import Cluster
+from heliograph.model.events import Event
+from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
+from heliograph.replication.generations import Holder, encode_entry
+from heliograph.replication.ledger_keys import EntryKey, ledger_partition
+from tests.integration.protocol.harness import QUICK, Attempt, Mirror, carry, with_warm
+from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.topics import set_configs
+from tests.support.writers import Sample, write
+
+T = TypeVar("T")
+LANES = 25_000
+NOW = 1_700_000_000_000
+ANCHORS = tuple((10_000_000_000 + number, 20_000_000_000 + number) for number in range(32))
+
+
+def entry(number: int) -> LedgerEntry:
+    return LedgerEntry(
+        lane=LaneId("A->B", f"orders-{number // 100}", number % 100),
+        generation=0,
+        identity=Identity(4711, 0),
+        rule=Rule(),
+        target_cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+        source_topic_id="11111111-1111-1111-1111-111111111111",
+        target_topic_id="22222222-2222-2222-2222-222222222222",
+        source_start=0,
+        target_start=0,
+        source_next=0,
+        source_epoch=-1,
+        target_next=0,
+        sequence_next=0,
+        time_ms=NOW,
+    )
+
+
+def test_25_000_lanes_are_opened_and_their_positions_written_in_batches_that_the_broker_takes(
+    new_cluster: ClusterFactory,
+) -> None:
+    cluster = Cluster("B", (new_cluster("B").bootstrap,))
+    with ClusterAdmin(cluster) as admin:
+        admin.ensure_internal_topics(1)
+        assert int(admin.topics([LEDGER_TOPIC], with_configs=True)[LEDGER_TOPIC].config("max.message.bytes")) >= 1 << 20
+    wanted = [entry(number) for number in range(LANES)]
+    won = with_ledger(cluster, lambda ledger: open_generations(ledger, wanted, NOW))
+    assert won == {one.lane: one for one in wanted}
+    # One slot's positions, of transactional sources: 1.6 KB each. Then a topic that takes less than one of our batches.
+    moved = [replace(one, source_next=7, target_next=7, sequence_next=7, anchors=ANCHORS) for one in wanted[:20_000]]
+    write_down(cluster, moved)
+    set_configs(cluster.bootstrap[0], LEDGER_TOPIC, {"max.message.bytes": "30000"})
+    more = [replace(one, source_next=8, target_next=8, sequence_next=8) for one in moved[:3_000]]
+    write_down(cluster, more)
+    book = with_ledger(cluster, lambda ledger: ledger.refresh())
+    assert book.lanes() == tuple(sorted(one.lane for one in wanted))
+    assert [book.latest(one.lane) for one in wanted] == [*more, *moved[3_000:], *wanted[20_000:]]
+    assert not any(book.claims(one.lane, 0) for one in wanted), "every claim was taken back"
+
+
+def test_records_that_cannot_be_read_cost_one_lane_and_are_named_once_while_all_others_continue(
+    two_clusters: TwoClusters, new_cluster: ClusterFactory, unique: str
+) -> None:
+    mirror = Mirror(two_clusters.a.bootstrap, new_cluster("B").bootstrap, unique)  # others read the shared one's ledger
+    mirror.make_topic(3)
+    write(mirror.source, mirror.topic, [Sample(b"first", partition=number) for number in range(3)])
+    opened = mirror.open()
+    bad, *good = (one.lane for one in opened.entries)
+    cut = encode_entry(opened.entries[0])[:-30]
+    ghost = f"{mirror.flow}/ghost/0"
+    strange = {b"\xff\xfe": b"x", b"foreign": b"x", f"holder/{mirror.flow}#later-release".encode(): b'{"version":2}'}
+    strange |= {f"{ghost}/0#claim".encode(): encode_entry(opened.entries[0])}
+    here = ledger_partition(EntryKey(bad, 0), 16)
+    rows = {here: [*strange.items(), (str(EntryKey(bad, 0)).encode(), cut)]}
+    mirror.with_ledger(lambda ledger: TopicWriter(ledger.client, LEDGER_TOPIC).append(rows, NOW))
+
+    reopened = mirror.open()
+    assert list(reopened.flow.refused) == [bad.key] and list(reopened.flow.entries) == [lane.key for lane in good]
+    [event] = reopened.flow.events
+    assert (event.kind, event.subject) == ("parked", f"{mirror.topic}-0") and f"'{EntryKey(bad, 0)}'" in event.reason
+    events = with_ledger(mirror.target_cluster, lambda ledger: _hold_and_tell(ledger, bad, good))
+    told = ["\\xff\\xfe", "foreign", f"holder/{mirror.flow}#later-release", ghost]
+    assert [event.subject for event in events] == told and all(event.kind == "ledger" for event in events)
+    with Attempt(opened, QUICK) as attempt:  # a task whose order is older than the record
+        attempt.wait_for_records(2)
+        attempt.wait_parked("cannot be read")
+        attempt.stop()
+
+    mirror.with_ledger(lambda ledger: ledger.write([(EntryKey(bad, 0), None)], NOW))
+    mirror.write_entry(opened.entries[0])
+    healed = mirror.open()
+    assert not healed.flow.refused
+    carry(healed)
+    mirror.assert_identical(3)
+
+
+async def _hold_and_tell(ledger: Ledger, bad: LaneId, good: Sequence[LaneId]) -> list[Event]:
+    """What the driver does with it: holds of flows are renewed, and each record is named once."""
+    events: list[Event] = []
+    holder = Holder(bad.flow, "host", 1, "run", NOW, NOW, released=False)
+    tenure = Tenure(ledger, holder, 90.0, Clock())
+    watch = LedgerWatch(bad.flow, lambda: ledger, events.append, lambda: NOW)
+    for _ in range(3):
+        await tenure.renew()
+        assert tenure.is_mine
+        watch.look({bad, *good})
+        watch.look_at_claims({bad, *good})
+    return events
+
+
+def with_ledger(cluster: Cluster, use: Callable[[Ledger], Awaitable[T]]) -> T:
+    return with_warm(lambda warm: use(warm.ledger(cluster)))
+
+
+def write_down(cluster: Cluster, entries: Sequence[LedgerEntry]) -> None:
+    rows = [(EntryKey(one.lane, one.generation), encode_entry(one)) for one in entries]
+    with_ledger(cluster, lambda ledger: ledger.write(rows, NOW))

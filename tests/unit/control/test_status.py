@@ -1,0 +1,56 @@
+"""A lane's row of `status`: its numbers are of one moment. What clusters answer: tests/integration/test_what_it_says.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heliograph.config.load import load
+from heliograph.control.status import LaneStatus, _Ends, _lane
+from tests.support.entries import FRESH
+from tests.unit.control.fakes import report_row
+
+TOLD = 1_700_000_000_000
+KEY = "A->B/orders/0"
+FILE = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+(FLOW,) = load(FILE, "mm2.properties").flows
+ENTRY = replace(FRESH, source_next=90, target_next=80)
+
+
+def lane(told_ms: int, source_end: int, remote_end: int, **changes: object) -> LaneStatus:
+    ends = _Ends(FLOW, {("orders", 0): source_end}, {("A.orders", 0): remote_end})
+    row = report_row(KEY, source_end=100, position=100, target_next=90, told_ms=TOLD, **changes)
+    return _lane(KEY, ENTRY, row, ends, told_ms)
+
+
+def numbers(found: LaneStatus) -> tuple[int, int, int, int, int]:
+    assert found.lag == found.source_end - found.position
+    return found.source_end, found.position, found.remote_end, found.lag, found.delta
+
+
+def test_a_healthy_lane_under_load_is_not_behind_because_the_logs_are_newer_than_its_report() -> None:
+    assert numbers(lane(TOLD + 900, 170, 155)) == (100, 100, 90, 0, -10)
+
+
+@pytest.mark.parametrize("state", ["paused", "parked", "waiting"])
+def test_what_waits_for_a_lane_that_nobody_reads_is_counted_to_the_sources_end_of_now(state: str) -> None:
+    assert numbers(lane(TOLD + 900, 170, 90, state=state)) == (170, 100, 90, 70, -10)
+
+
+def test_a_lane_whose_task_is_silent_is_behind_unless_its_copy_has_moved_since() -> None:
+    assert numbers(lane(TOLD + 60_000, 170, 90)) == (170, 100, 90, 70, -10)
+    assert numbers(lane(TOLD + 60_000, 101, 91)) == (100, 100, 90, 0, -10), "it was at rest, and a record came just now"
+
+
+def test_while_nothing_runs_the_ledger_is_held_against_both_logs() -> None:
+    found = lane(0, 170, 85)
+    assert (found.source_end, found.position, found.remote_end, found.lag) == (170, 90, 85, 80)
+    assert (found.state, found.target_lag, found.read_position) == ("stopped", 75, -1)
+
+
+@pytest.mark.parametrize("row", [None, report_row(KEY, source_end=-1, position=-1, target_next=-1, told_ms=TOLD)])
+def test_the_delta_of_a_lane_that_no_task_reported_is_the_ledgers_and_not_that_of_a_newer_log(row: object) -> None:
+    ends = _Ends(FLOW, {("orders", 0): 10}, {("A.orders", 0): 10})
+    found = _lane(KEY, FRESH, row, ends, TOLD)  # type: ignore[arg-type]
+    assert (found.position, found.remote_end, found.delta) == (0, 10, 0)
