@@ -110,7 +110,8 @@ def wait():
     print("waits", flush=True)
     threading.Event().wait()
 config.run = lambda args: asyncio.run(asyncio.to_thread(wait))
-sys.exit(main.main(["config", "mm2.properties"]))
+sys.argv = ["heliograph", "config", "mm2.properties"]
+sys.exit(main.main())
 """
 
 
@@ -122,12 +123,27 @@ def run(args):
     print("waits", flush=True)
     asyncio.run(asyncio.sleep(3600))
 config.run = run
-sys.exit(main.main(["config", "mm2.properties"]))
+sys.argv = ["heliograph", "config", "mm2.properties"]
+sys.exit(main.main())
 """
 """The main thread waits in the kernel and is not woken: as when the signal comes in the moment before that wait begins."""
 
 
-@pytest.mark.parametrize("program", [ENDLESS, DEAF])
+LEFT_BEHIND = """
+import sys, threading, time
+from heliograph.cli import config, main
+def run(args):
+    threading.Thread(target=threading.Event().wait).start()
+    print("waits", flush=True)
+    time.sleep(3600)
+config.run = run
+sys.argv = ["heliograph", "config", "mm2.properties"]
+sys.exit(main.main())
+"""
+"""The command has come to its end, and Python waits for a thread of it: as when the signal comes while a pool starts its first one."""
+
+
+@pytest.mark.parametrize("program", [ENDLESS, DEAF, LEFT_BEHIND], ids=["endless", "deaf", "left-behind"])
 def test_a_thread_that_never_ends_is_not_waited_for(program: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

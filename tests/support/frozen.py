@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.support.heliograph_run import HeliographRun
@@ -94,16 +94,26 @@ def _count(run: HeliographRun, line: re.Pattern[str]) -> int:
 
 @contextlib.contextmanager
 def _next_tasks_frozen(run: HeliographRun) -> Iterator[None]:
-    """The workers that carry nothing, one of which would get the next task, and the daemons that fork more."""
-    carriers = run.carriers()
-    frozen = [*run.daemons(), *(worker for worker in run.workers() if worker not in carriers)]
-    for process in frozen:
-        _send(process, signal.SIGSTOP)
+    """The workers that carry nothing, one of which would get the next task, and the daemons that fork more.
+
+    The daemons first: the run warms up workers for its next epoch when it likes, and one that was forked after a look would be free.
+    """
+    frozen: set[int] = set()
     try:
+        _freeze(run.daemons(), frozen)
+        carriers = run.carriers()
+        while idle := set(run.workers()) - frozen - set(carriers):
+            _freeze(idle, frozen)
         yield
     finally:
         for process in frozen:
             _send(process, signal.SIGCONT)
+
+
+def _freeze(processes: Iterable[int], frozen: set[int]) -> None:
+    for process in processes:
+        frozen.add(process)
+        _send(process, signal.SIGSTOP)
 
 
 def _send(process: int, number: signal.Signals) -> None:

@@ -12,6 +12,8 @@ import select
 import signal
 import sys
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 
 INTERRUPTED = 130
@@ -76,14 +78,22 @@ def _end(stderr: int) -> None:
     os._exit(INTERRUPTED)
 
 
-def mute_what_is_cut_short() -> None:
-    """Nothing more is printed of tasks that an interrupt left in the middle.
+def leave() -> None:
+    """The command was interrupted and has cleaned up: the process ends in a moment, and prints nothing more.
 
     An interrupt that comes up in a second task ends the event loop before the others have cleaned up. Python says so of each
-    when it drops them, with a stack trace.
+    when it drops them, with a stack trace, and warns of what the interrupt kept from being awaited at all. And it waits for threads,
+    of which a pool may have left one behind: the interrupt came while the pool started it.
     """
     sys.unraisablehook = lambda _: None
+    warnings.simplefilter("ignore")
     logging.getLogger("asyncio").disabled = True
+    threading.Thread(target=_exit_after_a_moment, daemon=True).start()
+
+
+def _exit_after_a_moment() -> None:
+    time.sleep(_SECONDS)
+    os._exit(INTERRUPTED)
 
 
 def nobody_reads() -> bool:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from heliograph.cli.interrupts import INTERRUPTED, NOBODY_READS, ending_soon, mute_what_is_cut_short, nobody_reads
+from heliograph.cli.interrupts import INTERRUPTED, NOBODY_READS, ending_soon, leave, nobody_reads
 from heliograph.errors import ConfigError, HeliographError
 
 COMMANDS = (
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # also while the Kafka library, or Spark's, is still loaded
         sys.stderr.write("heliograph: interrupted\n")
         if arguments is None:  # this process is the command, and ends with it
-            mute_what_is_cut_short()
+            leave()
         return INTERRUPTED
 
 
