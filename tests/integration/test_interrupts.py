@@ -143,7 +143,23 @@ sys.exit(main.main())
 """The command has come to its end, and Python waits for a thread of it: as when the signal comes while a pool starts its first one."""
 
 
-@pytest.mark.parametrize("program", [ENDLESS, DEAF, LEFT_BEHIND], ids=["endless", "deaf", "left-behind"])
+REDIRECTED = """
+import os, sys, time
+from heliograph.cli import config, main
+def run(args):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    print("waits", flush=True)
+    time.sleep(3600)
+config.run = run
+sys.argv = ["heliograph", "config", "mm2.properties"]
+sys.exit(main.main())
+"""
+"""Another thread has standard error go to Spark's log, while its JVM starts."""
+
+
+@pytest.mark.parametrize(
+    "program", [ENDLESS, DEAF, LEFT_BEHIND, REDIRECTED], ids=["endless", "deaf", "left-behind", "redirected"]
+)
 def test_a_thread_that_never_ends_is_not_waited_for(program: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from functools import cache
 
 INTERRUPTED = 130
 NOBODY_READS = 128 + signal.SIGPIPE
@@ -33,11 +34,11 @@ def ending_soon() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    kept = _own_stderr()
     heard, heard_by = os.pipe()
     os.set_blocking(heard_by, False)
     is_over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(heard, is_over, kept), daemon=True)
+    _own_stderr()
+    watcher = threading.Thread(target=_watch, args=(heard, is_over), daemon=True)
     watcher.start()
     before = signal.set_wakeup_fd(heard_by, warn_on_full_buffer=False)
     # A handler of our own: for Python's the event loop would put its own in place, which only asks its task to end.
@@ -50,41 +51,42 @@ def ending_soon() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.close(heard_by)
         watcher.join()
-        if kept >= 0:
-            os.close(kept)
 
 
-def _watch(heard: int, is_over: threading.Event, stderr: int) -> None:
+def _watch(heard: int, is_over: threading.Event) -> None:
     """Until the other end is closed."""
     while numbers := os.read(heard, 64):
         if signal.SIGINT in numbers and not is_over.wait(_SECONDS):
-            _end(stderr)
+            _say_interrupted()
+            os._exit(INTERRUPTED)  # whatever still waits is not waited for
     os.close(heard)
 
 
+@cache
 def _own_stderr() -> int:
-    """Under a descriptor of our own: while Spark's JVM starts, 2 is that one's log. -1: there is none."""
+    """As it was at the start, for as long as this process lives: while Spark's JVM starts, 2 is that one's log. -1: there is none."""
     try:
         return os.dup(2)
     except OSError:
         return -1
 
 
-def _end(stderr: int) -> None:
-    """Whatever still waits is not waited for; a spinner has hidden the cursor."""
+def _say_interrupted() -> None:
+    """A spinner has hidden the cursor."""
+    stderr = _own_stderr()
     with contextlib.suppress(OSError):
         cursor = _SHOW_CURSOR if os.isatty(stderr) else ""
         os.write(stderr, f"{cursor}heliograph: interrupted\n".encode())
-    os._exit(INTERRUPTED)
 
 
 def leave() -> None:
-    """The command was interrupted and has cleaned up: the process ends in a moment, and prints nothing more.
+    """The command was interrupted and has cleaned up: the process says so, ends in a moment, and prints nothing more.
 
     An interrupt that comes up in a second task ends the event loop before the others have cleaned up. Python says so of each
     when it drops them, with a stack trace, and warns of what the interrupt kept from being awaited at all. And it waits for threads,
     of which a pool may have left one behind: the interrupt came while the pool started it.
     """
+    _say_interrupted()
     sys.unraisablehook = lambda _: None
     warnings.simplefilter("ignore")
     logging.getLogger("asyncio").disabled = True

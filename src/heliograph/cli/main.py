@@ -87,9 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
                 return _ended(args)
         return _ended(args)
     except KeyboardInterrupt:  # also while the Kafka library, or Spark's, is still loaded
-        sys.stderr.write("heliograph: interrupted\n")
         if arguments is None:  # this process is the command, and ends with it
             leave()
+        else:
+            sys.stderr.write("heliograph: interrupted\n")
         return INTERRUPTED
 
 
