@@ -146,7 +146,11 @@ class Chaos:
                 heapq.heappush(steps, (now + fault.lasts, next(order), faults.begin(fault), fault))
             else:
                 mend()
-                self._recorder.note("mended", what=fault.what)
+                assert now < self._seconds + START_SECONDS, f"not whole again after: {fault.what}"
+                if stage.is_whole(fault.kind.part):
+                    self._recorder.note("mended", what=fault.what)
+                else:
+                    heapq.heappush(steps, (now + 1.0, next(order), _nothing, fault))
 
     def _catch_up(self, stage: Stage, arrivals: Arrivals) -> None:
         """Until the last record of every partition has come, or the time for it is over: then the checker says what is missing."""
@@ -158,6 +162,10 @@ class Chaos:
             time.sleep(0.2)
         self._caught_up = time.monotonic() - began
         self._recorder.note("caught up" if labels <= arrivals.labels else "not caught up")
+
+
+def _nothing() -> None:
+    """Mended already, and not whole yet."""
 
 
 def summary(outcome: Outcome) -> list[str]:

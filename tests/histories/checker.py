@@ -18,10 +18,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.histories.history import History, Place, Row, load
+from tests.histories.history import Fault, History, Place, Row, load
 
 LEDGER_SECONDS = 10.0
 """How much copying a crash may repeat on a compacted lane. The ledger is written once a second; a busy machine makes more of it."""
+EFFECT_SECONDS = 30.0
+"""After a fault is mended, how long an attempt that it hit may still copy before it ends without a last word.
+
+It is the run's `takeover.wait.seconds`, after which such an attempt is known dead. What a broker of the target does takes less: 4 s until
+the controller knows that it is gone, and 10 s until a request to it is given up.
+"""
 _SHOWN = 3
 """Records shown on each side of an anomaly."""
 
@@ -93,7 +99,9 @@ def judge(history: History) -> Verdict:
 
 class _Rewind(NamedTuple):
     at: float
-    """When the first repeated record was seen on the target."""
+    """When the first repeated record was seen on the target for the second time."""
+    copied: tuple[float, float]
+    """Between which moments it had been copied for the first time."""
     seconds: float
     """How long it had taken to copy what is repeated."""
     records: int
@@ -111,7 +119,8 @@ class _Lane:
         self.anomalies: list[Anomaly] = []
         self.rewinds: list[_Rewind] = []
         self._may_repeat = place[0] in history.compacted
-        self._crashes = [fault.at for fault in history.faults if fault.may_repeat]
+        self._crashes = [fault for fault in history.faults if fault.may_repeat]
+        """Those that have not excused a repeat yet."""
         self._aborted = history.aborted
         self._acked_at = history.acked_at
         self._arrivals = [(each.offset, each.at) for each in history.arrivals if each.place == place]
@@ -172,20 +181,37 @@ class _Lane:
             and self.target[number + again].content == self.source[index + again].content
         ):
             again += 1
-        rewind = _Rewind(self._seen(row.offset), self._copying(index, self._furthest - 1), again)
-        refusal = self._refusal(rewind)
-        if refusal:
+        copying = self._copying(index, self._furthest - 1)
+        rewind = _Rewind(self._seen(row.offset), self._copied(index), copying, again)
+        crash = self._excuse(rewind)
+        refusal = self._refusal(rewind, crash)
+        if refusal or crash is None:
             self._say(Kind.REPEATED, again, f"{row.label} and {again - 1} after it are there twice{refusal}", number)
         else:
+            self._crashes.remove(crash)
             self.rewinds.append(rewind)
 
-    def _refusal(self, rewind: _Rewind) -> str:
+    def _excuse(self, rewind: _Rewind) -> Fault | None:
+        """The crash that made the lane go back; of several the one whose effect ends first, which leaves most to later ones.
+
+        The lane goes back to what the ledger had when the attempt ended. So what is repeated was copied from shortly before the
+        crash until its effect ended. When it is repeated says little: after the wait for an attempt that may live.
+        """
+        fitting = [
+            crash
+            for crash in self._crashes
+            if crash.at <= rewind.at
+            and crash.at - LEDGER_SECONDS <= rewind.copied[1]
+            and rewind.copied[0] <= _over(crash)
+        ]
+        return min(fitting, key=_over, default=None)
+
+    def _refusal(self, rewind: _Rewind, crash: Fault | None) -> str:
         """Why a repeat is an anomaly; empty if the lane may do that."""
         if not self._may_repeat:
             return " on a lane that never repeats"
-        crashes = sum(1 for at in self._crashes if at <= rewind.at)
-        if len(self.rewinds) >= crashes:
-            return f": repeat {len(self.rewinds) + 1} after {crashes} crashes"
+        if crash is None:
+            return f": copied at {rewind.copied[1]:.1f} s, again at {rewind.at:.1f} s, and no crash that is left explains it"
         if rewind.seconds > LEDGER_SECONDS:
             return f": {rewind.seconds:.1f} s of copying, more than the ledger may be behind"
         return ""
@@ -198,6 +224,11 @@ class _Lane:
         arriving = self._seen(self._first[last]) - self._seen(self._first[first])
         written = [self._acked_at.get(self.source[index].label) for index in (first, last)]
         return arriving if None in written else min(arriving, written[1] - written[0])
+
+    def _copied(self, index: int) -> tuple[float, float]:
+        """From when until when a record may have been copied: not before it was written, not after it was seen."""
+        seen = self._seen(self._first[index])
+        return min(seen, self._acked_at.get(self.source[index].label, seen)), seen
 
     def _seen(self, offset: int) -> float:
         """When a reader had got this record of the target; 0 if nobody looked."""
@@ -238,6 +269,11 @@ class _Lane:
             "source: " + ", ".join(f"{row.offset}={row.label}" for row in source),
             "target: " + ", ".join(f"{row.offset}={row.label}" for row in target),
         )
+
+
+def _over(crash: Fault) -> float:
+    """When nothing that the crash hit copies any more."""
+    return (crash.at if crash.mended is None else crash.mended) + EFFECT_SECONDS
 
 
 def _last(arrivals: list[tuple[int, float]]) -> float:

@@ -51,6 +51,8 @@ class Fault(NamedTuple):
     """The kind, and which broker or for how long."""
     may_repeat: bool
     """Whether it ends an attempt without a last word, after which a compacted lane may repeat."""
+    mended: float | None = None
+    """When what it hit was whole again."""
 
 
 @dataclass
@@ -157,6 +159,13 @@ def _fault(history: History, event: dict[str, Any]) -> None:
     history.faults.append(Fault(event["at"], event["fault"], event["what"], event["may_repeat"]))
 
 
+def _mended(history: History, event: dict[str, Any]) -> None:
+    for number, fault in enumerate(history.faults):
+        if fault.what == event["what"] and fault.mended is None:
+            history.faults[number] = fault._replace(mended=event["at"])
+            return
+
+
 def _remark(history: History, event: dict[str, Any]) -> None:
     history.remarks.append(event["text"])
 
@@ -170,5 +179,6 @@ _READERS = {
     "group": _group,
     "arrived": _arrived,
     "fault": _fault,
+    "mended": _mended,
     "remark": _remark,
 }

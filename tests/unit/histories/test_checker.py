@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.checker import LEDGER_SECONDS, Kind, Verdict, judge, main, report
-from tests.histories.history import Arrival, Commit, Fault, History, Recorder, Row
+from tests.histories.checker import EFFECT_SECONDS, LEDGER_SECONDS, Kind, Verdict, judge, main, report
+from tests.histories.history import Arrival, Commit, Fault, History, Recorder, Row, load
 
 ROOT = Path(__file__).parents[3]
 LANE = ("orders", 0)
@@ -150,6 +150,80 @@ def test_one_crash_excuses_one_repeat() -> None:
     assert kinds(history) == []
 
 
+def repeated(first: float, again: float, *faults: Fault) -> History:
+    """Of ten records, two that arrived from `first` on are there once more from `again` on."""
+    history = a_history(rows(*range(10)), rows(*range(8), 6, 7, 8, 9), compacted=True)
+    moments = [first - 6 + number for number in range(8)] + [again + number for number in range(4)]
+    history.arrivals = [Arrival(at, LANE, offset) for offset, at in enumerate(moments)]
+    history.faults = list(faults)
+    return history
+
+
+def test_a_crash_of_long_ago_excuses_no_repeat_after_a_clean_restart() -> None:
+    clean = Fault(100.0, "clean restart of the mirror", "clean restart of the mirror", False, 100.5)
+    history = repeated(98.0, 101.0, crash(1.0), clean)
+    assert kinds(history) == [Kind.REPEATED]
+    assert "no crash that is left explains it" in judge(history).anomalies[0].sentence
+
+
+def test_a_crash_of_long_ago_excuses_no_repeat_after_a_fault_of_the_source() -> None:
+    source = Fault(100.0, "kill -9 of a source broker", "kill -9 of source broker 1", False, 101.0)
+    assert kinds(repeated(98.0, 101.0, crash(1.0), source)) == [Kind.REPEATED]
+
+
+def test_a_repeat_may_come_long_after_its_crash_when_the_lane_had_to_wait() -> None:
+    assert kinds(repeated(98.0, 160.0, crash(100.0))) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (100.0 - LEDGER_SECONDS - 0.1, [Kind.REPEATED]),
+        (100.0 - LEDGER_SECONDS, []),
+        (115.0 + EFFECT_SECONDS, []),
+        (115.0 + EFFECT_SECONDS + 0.1, [Kind.REPEATED]),
+    ],
+)
+def test_what_is_repeated_was_copied_from_shortly_before_the_crash_until_its_effect_ended(
+    first: float, expected: list[Kind]
+) -> None:
+    frozen = crash(100.0)._replace(mended=115.0)
+    assert kinds(repeated(first, 200.0, frozen)) == expected
+
+
+def test_what_was_written_during_a_crash_and_seen_late_may_be_repeated() -> None:
+    history = repeated(180.0, 200.0, crash(100.0))
+    assert kinds(history) == [Kind.REPEATED]
+    history.acked_at = {"r6": 101.0, "r7": 102.0}
+    assert kinds(history) == []
+
+
+def twice_repeated(*crashes: Fault) -> History:
+    """Two records from second 10 on are there again at 20, two from 110 on at 120."""
+    history = a_history(rows(*range(6)), rows(0, 1, 2, 1, 2, 3, 4, 3, 4, 5), compacted=True)
+    moments = [9.0, 10.0, 11.0, 20.0, 21.0, 110.0, 111.0, 120.0, 121.0, 122.0]
+    history.arrivals = [Arrival(at, LANE, offset) for offset, at in enumerate(moments)]
+    history.faults = list(crashes)
+    return history
+
+
+def test_two_crashes_excuse_two_repeats_each_its_own() -> None:
+    verdict = judge(twice_repeated(crash(12.0), crash(112.0)))
+    assert verdict.is_valid
+    assert (verdict.rewinds, verdict.repeats) == (2, 4)
+
+
+@pytest.mark.parametrize("crashes", [(12.0,), (112.0,), (11.0, 12.0), (112.0, 113.0)])
+def test_a_crash_excuses_no_repeat_of_another_one(crashes: tuple[float, ...]) -> None:
+    (found,) = judge(twice_repeated(*(crash(at) for at in crashes))).anomalies
+    assert (found.kind, found.records) == (Kind.REPEATED, 2)
+
+
+def test_of_two_crashes_that_fit_the_one_is_used_whose_effect_ends_first() -> None:
+    long, short = crash(5.0)._replace(mended=100.0), crash(12.0)
+    assert kinds(twice_repeated(long, short)) == []
+
+
 def test_a_compacted_lane_must_not_repeat_more_than_the_ledger_may_be_behind() -> None:
     history = rewound(4.5)
     slow = [Arrival(each.at * (LEDGER_SECONDS + 1), *each[1:]) for each in history.arrivals]
@@ -254,6 +328,19 @@ def test_a_history_is_judged_again_from_its_file(tmp_path: Path, capsys: pytest.
     assert main([str(bad)]) == 1
     assert "ANOMALY repeated (1 of this kind), orders-0" in capsys.readouterr().out
     assert main([str(tmp_path / "none.jsonl")]) == 2
+
+
+def test_each_fault_knows_when_it_was_mended(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "history.jsonl")
+    for _ in range(2):
+        recorder.note("fault", fault="the JVM frozen", what="the JVM frozen for 3 s", may_repeat=True)
+        recorder.note("mended", what="the JVM frozen for 3 s")
+    recorder.note("fault", fault="kill -9 of the JVM", what="kill -9 of the JVM", may_repeat=True)
+    recorder.close()
+    first, second, last = load(recorder.path).faults
+    assert first.mended is not None and second.mended is not None
+    assert first.at <= first.mended <= second.at <= second.mended
+    assert last.mended is None
 
 
 def test_the_checker_shares_no_code_with_heliograph() -> None:
