@@ -31,6 +31,8 @@ def test_a_history_with_faults_by_a_fixed_seed_is_valid(tmp_path: Path) -> None:
     assert all(count > 200 for count in outcome.verdict.records.values()), found
     assert outcome.verdict.group_looks > 0, found
     assert not outcome.verdict.source_lost, found
+    assert not outcome.verdict.failures, found
+    assert not [text for text in outcome.history.remarks if "writer" in text], found
 
 
 def _write(bootstrap: str, topic: str, numbers: list[int], *, transactional: str = "", abort: bool = False) -> None:

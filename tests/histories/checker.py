@@ -61,13 +61,15 @@ class Verdict:
     """Times that a compacted lane repeated as it is allowed to after a crash."""
     repeats: int = 0
     """Records that were repeated in that way."""
+    failures: list[str] = field(default_factory=list)
+    """What the mirror did beside the logs that it must not do."""
     group_looks: int = 0
     source_lost: list[str] = field(default_factory=list)
     """Labels that the source acknowledged and does not have. Not the mirror's doing."""
 
     @property
     def is_valid(self) -> bool:
-        return not self.anomalies
+        return not self.anomalies and not self.failures
 
     def shortest(self) -> list[Anomaly]:
         """One of each kind."""
@@ -79,7 +81,7 @@ class Verdict:
 
 def judge(history: History) -> Verdict:
     """Every partition of every topic, and every look at a group."""
-    verdict = Verdict()
+    verdict = Verdict(failures=list(history.failures))
     origins: dict[Place, dict[int, int]] = {}
     for place in sorted(set(history.source) | set(history.target)):
         lane = _Lane(history, place)
@@ -340,8 +342,10 @@ def report(history: History, verdict: Verdict) -> list[str]:
     counts = ", ".join(f"{topic} {count:,}" for topic, count in sorted(verdict.records.items()))
     repeats = f"{verdict.repeats} records repeated in order after {verdict.rewinds} crashes on compacted lanes"
     lines.append(f"source records: {counts}; {repeats}; {verdict.group_looks} looks at groups")
-    lines.append("VALID" if verdict.is_valid else f"NOT VALID: {len(verdict.anomalies)} anomalies")
-    return lines
+    lines += [f"NOT VALID: {text}" for text in verdict.failures]
+    if verdict.anomalies:
+        lines.append(f"NOT VALID: {len(verdict.anomalies)} anomalies")
+    return lines if verdict.failures or verdict.anomalies else [*lines, "VALID"]
 
 
 def main(arguments: list[str]) -> int:

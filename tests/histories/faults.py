@@ -63,6 +63,8 @@ class Faults:
             subprocess.run(command, cwd=_ROOT, capture_output=True, timeout=_MOVE_SECONDS, check=False)
 
     def _mirror(self, name: str, fault: Planned) -> Mend:
+        if fault.kind.may_repeat:
+            self._stage.hit_mirror()
         if "driver" in name:
             return self._driver(name)
         if "clean restart" in name:

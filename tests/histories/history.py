@@ -74,6 +74,8 @@ class History:
     arrivals: list[Arrival] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Remarks about what the mirror must not do."""
 
 
 class Recorder:
@@ -167,7 +169,8 @@ def _mended(history: History, event: dict[str, Any]) -> None:
 
 
 def _remark(history: History, event: dict[str, Any]) -> None:
-    history.remarks.append(event["text"])
+    said = history.failures if event.get("by_mirror") else history.remarks
+    said.append(event["text"])
 
 
 _READERS = {

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 
 from heliograph.embedded.cluster import start_many
 from heliograph.embedded.settings import Jvm
+from tests.histories.endings import Ending, after_sigterm, by_itself
 from tests.histories.history import Place, Recorder
 from tests.support.doors import address_lines
 from tests.support.heliograph_run import PROGRAM, HeliographRun, is_worker, write_properties
@@ -24,6 +25,8 @@ from tests.support.topics import admin, create_topic, partition_count
 
 BROKERS = 3
 SPARK_WORKERS = 2
+STOP_SECONDS = 180.0
+"""For a clean stop, which is part of the verdict: longer than any fault that is under way, on a machine that is slow."""
 TOPICS = {"plain": 3, "tiny": 2, "transactional": 2, "compacted": 2}
 """With their partitions."""
 COMPACTED = frozenset({"compacted"})
@@ -56,6 +59,7 @@ class Stage:
         self._run: HeliographRun | None = None
         self._ended: list[HeliographRun] = []
         self._is_down_on_purpose = False
+        self._is_hit = False
         self.spark = SparkCluster(directory, workers=SPARK_WORKERS) if on_spark_cluster else None
 
     def __enter__(self) -> Self:
@@ -115,7 +119,7 @@ class Stage:
     def start_mirror(self) -> None:
         """As a supervisor does; a run that ended stays known until its whole family is dead."""
         with self._lock:
-            self._is_down_on_purpose = False
+            self._is_down_on_purpose = self._is_hit = False
             if self._run is not None:
                 self._ended.append(self._run)
             master = ["--master", self.spark.address] if self.spark else []
@@ -132,30 +136,35 @@ class Stage:
         return self.spark.executors() if self.spark else []
 
     def stop_mirror(self) -> None:
-        """As a person does: SIGTERM. What it must not do then is a remark."""
+        """As a person does: SIGTERM."""
         self._is_down_on_purpose = True
+        status: int | None = None
         try:
-            status = self.run.terminate()
+            status = self.run.terminate(STOP_SECONDS)
         except AssertionError:
-            self._recorder.note("remark", text="the mirror did not end after SIGTERM and was killed")
             self.run.kill_tree()
-            return
-        if status:
-            self._recorder.note("remark", text=f"the mirror ended with {status} after SIGTERM")
+        self._tell(after_sigterm(status, self.run.output))
 
     def kill_mirror(self) -> None:
         """kill -9 of the driver alone; the fault that does so starts it again."""
         self._is_down_on_purpose = True
         self.run.kill()
 
+    def hit_mirror(self) -> None:
+        """A fault is about to kill or freeze a part of the run, which may be starting."""
+        self._is_hit = True
+
     def revive(self) -> None:
         """Start the mirror again if it ended by itself: a finding that the verdict must name."""
         status = self.run.exit_status
         if status is None or self._is_down_on_purpose:
             return
-        last = self.run.output.strip().splitlines()[-1:]
-        self._recorder.note("remark", text=f"the mirror ended by itself with {status}: {''.join(last)}")
+        self._tell(by_itself(status, self.run.output, self._is_hit))
         self.start_mirror()
+
+    def _tell(self, ending: Ending | None) -> None:
+        if ending is not None:
+            self._recorder.note("remark", text=ending.text, by_mirror=ending.by_mirror)
 
     def has_remote_topics(self) -> bool:
         return all(partition_count(self.target.bootstrap, f"A.{topic}") == count for topic, count in TOPICS.items())

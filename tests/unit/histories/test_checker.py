@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -303,6 +304,26 @@ def test_the_report_ends_with_the_verdict() -> None:
     assert report(bad, judge(bad))[-1] == "NOT VALID: 1 anomalies"
 
 
+def test_a_mirror_that_failed_beside_a_good_copy_makes_the_history_invalid_with_a_line_of_its_own() -> None:
+    history = a_history(rows(0), rows(0))
+    history.failures = ["the mirror ended by itself with 1: no more memory"]
+    verdict = judge(history)
+    assert not verdict.is_valid
+    assert report(history, verdict)[-1] == "NOT VALID: the mirror ended by itself with 1: no more memory"
+    history.target = {LANE: []}
+    assert report(history, judge(history))[-2:] == [
+        "NOT VALID: the mirror ended by itself with 1: no more memory",
+        "NOT VALID: 1 anomalies",
+    ]
+
+
+def test_a_remark_that_is_not_about_the_mirror_leaves_the_history_valid() -> None:
+    history = a_history(rows(0), rows(0))
+    history.remarks = ["the writer of plain ended: TimeoutError()"]
+    lines = report(history, judge(history))
+    assert (lines[0], lines[-1]) == ("remark: the writer of plain ended: TimeoutError()", "VALID")
+
+
 def recorded(path: Path, source: list[Row], target: list[Row]) -> Path:
     recorder = Recorder(path)
     recorder.note("begin", seed=5, compacted=["keys"])
@@ -328,6 +349,19 @@ def test_a_history_is_judged_again_from_its_file(tmp_path: Path, capsys: pytest.
     assert main([str(bad)]) == 1
     assert "ANOMALY repeated (1 of this kind), orders-0" in capsys.readouterr().out
     assert main([str(tmp_path / "none.jsonl")]) == 2
+
+
+def test_a_failure_of_the_mirror_is_judged_from_the_file_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recorded(tmp_path / "history.jsonl", rows(0, 1, 2), rows(0, 1, 2))
+    failed = {"kind": "remark", "at": 1.0, "text": "the mirror did not end after SIGTERM", "by_mirror": True}
+    with path.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(failed) + "\n")
+    assert main([str(path)]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert "remark: something" in printed
+    assert printed[-1] == "NOT VALID: the mirror did not end after SIGTERM"
 
 
 def test_each_fault_knows_when_it_was_mended(tmp_path: Path) -> None:
