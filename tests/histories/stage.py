@@ -103,11 +103,15 @@ class Stage:
         return self.source if part == "source" else self.target
 
     def is_whole(self, part: str) -> bool:
-        """Whether every broker of a cluster is back after the last fault; of the mirror, whether it runs."""
+        """Whether every broker of a cluster is back after the last fault; of the mirror, whether it runs.
+
+        Each broker is asked itself: for some seconds the others still name one that was killed.
+        """
         if part == "mirror":
             return self.run.exit_status is None
         try:
-            return len(admin(self.cluster(part).bootstrap).list_topics(timeout=2).brokers) == BROKERS
+            each = self.cluster(part).bootstrap.split(",")
+            return all(len(admin(broker).list_topics(timeout=2).brokers) == BROKERS for broker in each)
         except KafkaException:
             return False
 
