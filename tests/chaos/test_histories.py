@@ -6,19 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.histories.chaos import Chaos, summary
 from tests.histories.checker import Kind, judge
-from tests.histories.history import Commit, History
+from tests.histories.history import History, Recorder, load
 from tests.histories.logs import LABEL, read
+from tests.histories.observers import Group, GroupWatch
 from tests.support.clusters import TwoClusters
-from tests.support.topics import create_topic, wait_until_stable
+from tests.support.topics import admin, create_topic, wait_until_stable
+from tests.support.waiting import wait_until
 
 SEED = 80
 SECONDS = 45.0
 PAUSE_SECONDS = (2.0, 6.0)
 RECORDS = 20
+KEPT = {"retention.ms": "-1"}
+"""The records written here are years old, and brokers delete what is older than a week."""
 
 
 @pytest.mark.timeout(900)
@@ -55,7 +59,7 @@ def _write(bootstrap: str, topic: str, numbers: list[int], *, transactional: str
 def test_differences_that_are_planted_on_real_brokers_are_found(two_clusters: TwoClusters, unique: str) -> None:
     a, b = two_clusters.a.bootstrap, two_clusters.b.bootstrap
     right = list(range(1, RECORDS + 1))
-    source = create_topic(a, unique)
+    source = create_topic(a, unique, config=KEPT)
     _write(a, source, right)
     _write(a, source, [90], transactional=unique, abort=True)
     _write(a, source, [91], transactional=unique)
@@ -72,11 +76,71 @@ def test_differences_that_are_planted_on_real_brokers_are_found(two_clusters: Tw
     }
     place = (unique, 0)
     for name, (numbers, expected) in planted.items():
-        remote = create_topic(b, f"{unique}-{name}")
+        remote = create_topic(b, f"{unique}-{name}", config=KEPT)
         _write(b, remote, numbers)
         history = History(source={place: read(a, source, 0)}, target={place: read(b, remote, 0)}, aborted={"r90"})
         assert len(history.source[place]) == len(right), "an aborted record is not on the source"
         assert {anomaly.kind for anomaly in judge(history).anomalies} == expected, name
-        history.commits = [Commit(1.0, "g", place, 3)]
-        history.groups = [Commit(2.0, "g", place, 4)]
-        assert Kind.GROUP in {anomaly.kind for anomaly in judge(history).anomalies}, name
+
+
+def test_a_log_whose_beginning_was_deleted_is_not_read_as_an_empty_one(two_clusters: TwoClusters, unique: str) -> None:
+    bootstrap = two_clusters.a.bootstrap
+    _write(bootstrap, create_topic(bootstrap, unique, config=KEPT), list(range(RECORDS)))
+    assert len(read(bootstrap, unique, 0)) == RECORDS
+    client, place = admin(bootstrap), TopicPartition(unique, 0, 5)
+    client.delete_records([place])[place].result(30)
+    with pytest.raises(RuntimeError, match=f"{unique}-0: .*out of range"):
+        read(bootstrap, unique, 0)
+
+
+class _Heard(Recorder):
+    """A recorder that can be asked what it noted."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.offsets: dict[str, list[int]] = {"commit": [], "group": []}
+
+    def note(self, kind: str, **fields: Any) -> None:
+        super().note(kind, **fields)
+        if kind in self.offsets:
+            self.offsets[kind].append(fields["offset"])
+
+
+def _set_group(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    client = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 2})
+    try:
+        client.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("too_far", [0, 1])
+def test_a_group_that_is_set_past_a_record_on_a_real_target_is_found(
+    two_clusters: TwoClusters, unique: str, tmp_path: Path, too_far: int
+) -> None:
+    a, b, group, place = two_clusters.a.bootstrap, two_clusters.b.bootstrap, f"{unique}-group", (unique, 0)
+    remote = create_topic(b, f"{unique}-copy", config=KEPT)
+    for bootstrap, topic in ((a, create_topic(a, unique, config=KEPT)), (b, remote)):
+        _write(bootstrap, topic, list(range(RECORDS)))
+    recorder = _Heard(tmp_path / "history.jsonl")
+    application = Group(recorder, a, group, [unique], rate=3)
+    try:
+        while not recorder.offsets["commit"]:
+            application.turn()
+    finally:
+        application.close()
+    got = recorder.offsets["commit"][-1]
+    assert 0 < got <= 3
+    _set_group(b, group, remote, got + too_far)
+    watch = GroupWatch(recorder, b, [group], {(remote, 0): place})
+    watch.start()
+    try:
+        wait_until(lambda: bool(recorder.offsets["group"]), "the watch has seen the group on the target", 60)
+    finally:
+        watch.stop()
+    recorder.log("source", place, read(a, unique, 0))
+    recorder.log("target", place, read(b, remote, 0))
+    recorder.close()
+    verdict = judge(load(recorder.path))
+    assert verdict.group_looks == 1
+    assert [(anomaly.kind, anomaly.records) for anomaly in verdict.anomalies] == [(Kind.GROUP, 1)] * too_far
