@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heliograph.embedded.cluster import EmbeddedCluster, start_many
 from heliograph.embedded.settings import CONTROLLER_ID
 from tests.support.doors import AuthorizedCluster
+from tests.support.exposition import read_exposition
 from tests.support.fault_stage import PARTITIONS, Load, Stage, Watcher
 from tests.support.heliograph_run import PROGRAM, HeliographRun, two_cluster_settings, write_properties
 from tests.support.leaders import elect_preferred, leaders, out_of_sync, reassign, wait_until_in_sync
@@ -28,6 +30,7 @@ from tests.support.writers import samples, write
 
 SAFE = {"min.insync.replicas": "2"}
 BROKERS = (1, 2, 3)
+BEHIND_MS = 2_000
 # Which of them a lane says depends on what it did in that moment: it waited for an answer, it wrote, it connected again, it asked who leads.
 LEADER_GONE = (
     "closed by the broker|Connection reset by peer|Connect call failed|the broker no longer leads the partition"
@@ -166,7 +169,8 @@ def test_controllers_that_are_lost_do_not_stop_the_copy(stage: Stage) -> None:
 def test_a_quota_that_throttles_slows_the_copy_and_nothing_else(stage: Stage) -> None:
     with stage.fault("quota") as seen:
         set_quota(stage.target.address(1), "mirror", "producer_byte_rate", 5_000)
-        time.sleep(10)
+        wait_until(lambda: held_back_s(stage) > 0, "a broker holds answers back", every=0.5)
+        wait_until(lambda: (flow_of(stage)["lag_ms"] or 0) > BEHIND_MS, "the copy falls behind", every=0.5)
         set_quota(stage.target.address(1), "mirror", "producer_byte_rate", None)
     assert not seen.parked()
 
@@ -176,8 +180,20 @@ def test_a_full_disk_of_a_target_broker_ends_that_broker_and_the_others_carry_on
     with stage.fault("full disk") as seen:
         broker = leaders(stage.target.bootstrap, "A.plain")[0]
         resource.prlimit(stage.target.pids[broker], resource.RLIMIT_FSIZE, (4_096, resource.RLIM_INFINITY))
+def flow_of(stage: Stage) -> dict[str, Any]:
+    return stage.watcher.rest.flow(stage.watcher.flow)
+
+
+def held_back_s(stage: Stage) -> float:
+    """The longest of the target's brokers, in the mean of the last seconds, as a scraper reads it."""
+    _, _, text = stage.watcher.rest.whole("GET", "/metrics")
+    family = read_exposition(text.decode()).get("heliograph_produce_throttle_avg_seconds")
+    return max(family.samples.values(), default=0.0) if family is not None else 0.0
+
+
         wait_until(lambda: broker not in stage.target.pids, "the broker gave up")
         # Kafka's own halt, not a signal. It cannot say why: what it prints goes to a file with the same limit.
+        assert held_back_s(stage) == 0
         assert stage.target._processes[broker].returncode == 1
         wait_until(lambda: out_of_sync(stage.target.bootstrap, "A.plain", broker), "others lead", every=0.3)
         stage.target.restart(broker)
