@@ -244,9 +244,9 @@ class Stage:
         seen.source_standstill_s = _standstill(self.source.bootstrap, self.load.beat, begun_ms, until_ms)
         _tell(seen)
 
-    def settle(self, name: str) -> None:
-        """What was acknowledged until now is on the target, every lane follows, and the copy is identical as far as it goes."""
-        wanted = {
+    def written(self) -> dict[tuple[str, int], int]:
+        """Where the source ends for those who read what is committed."""
+        return {
             (topic, partition): end
             for topic in self.load.topics
             for partition, end in stable_ends(self.source.bootstrap, topic).items()
@@ -256,6 +256,10 @@ class Stage:
         comparison = compare_topics(self.source.bootstrap, self.target.bootstrap, pairs, ends=wanted)
         assert comparison.identical, (name, [str(difference) for difference in comparison.differences[:5]])
 
+
+    def settle(self, name: str) -> None:
+        """What was acknowledged until now is on the target, every lane follows, and the copy is identical as far as it goes."""
+        wanted = self.written()
     def _reached(self, wanted: dict[tuple[str, int], int]) -> bool:
         """Every lane follows, at or behind these source offsets."""
         lanes = {(lane["topic"], lane["partition"]): lane for lane in self.watcher.lanes()}
