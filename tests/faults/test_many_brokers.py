@@ -232,6 +232,7 @@ def test_a_source_topic_that_is_created_again_parks_its_lanes_alone(stage: Stage
     with stage.fault("source topic created again") as seen:
         for count in (100, 50):
             create_topic(stage.source.bootstrap, "again", 1, 3, SAFE)
+    assert seen.parked().keys() <= {"tiny"}, seen.parked()
             write(stage.source.bootstrap, "again", samples(count))
             if count == 100:
                 wait_until(lambda: ends(stage.target.bootstrap, "A.again") == {0: 100}, "it is copied", every=0.5)
@@ -245,7 +246,9 @@ def test_a_source_topic_that_is_created_again_parks_its_lanes_alone(stage: Stage
 def test_an_unclean_election_on_the_target_is_noticed_and_what_it_lost_is_copied_again(stage: Stage) -> None:
     target = stage.target
     with stage.fault("unclean election") as seen:
+        assert ends(stage.target.bootstrap, "A.again") == {0: 100}, "nothing of the other topic is written"
         set_configs(target.bootstrap, "A.plain", {"unclean.leader.election.enable": "true"})
+    assert seen.parked().keys() == {"again"}, seen.parked()
         target.kill(3)
         wait_until(lambda: out_of_sync(target.bootstrap, "A.plain", 3), "3 is out", every=0.3)
         before = sum(ends(target.bootstrap, "A.plain").values())

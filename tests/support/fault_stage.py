@@ -137,8 +137,8 @@ class Seen:
     """What a user saw during one fault, and what the records show of it."""
 
     name: str
-    reasons: set[tuple[str, str]] = field(default_factory=set)
-    """State and sentence of lanes that did not follow."""
+    reasons: set[tuple[str, str, str]] = field(default_factory=set)
+    """Topic, state and sentence of lanes that did not follow."""
     troubles: set[str] = field(default_factory=set)
     """What was said of the whole flow."""
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Seen:
     def sentences(self) -> set[str]:
         # Copies: the watcher adds to them meanwhile.
         events = {f"event {event['kind']}: {event['reason']}; {event['what_to_do']}" for event in tuple(self.events)}
-        reasons = {f"{state}: {why}" for state, why in tuple(self.reasons)}
+        reasons = {f"{state}: {why}" for _, state, why in tuple(self.reasons)}
         return {f"flow: {text}" for text in tuple(self.troubles)} | events | reasons
 
     def is_said(self, pattern: str) -> bool:
@@ -161,8 +161,13 @@ class Seen:
         """One of the sentences has it."""
         assert self.is_said(pattern), (pattern, sorted(self.sentences()), self.looks)
 
-    def parked(self) -> set[str]:
-        return {why for state, why in tuple(self.reasons) if state == "parked"}
+    def parked(self) -> dict[str, set[str]]:
+        """By topic: why lanes of it parked."""
+        found: dict[str, set[str]] = {}
+        for topic, state, why in tuple(self.reasons):
+            if state == "parked":
+                found.setdefault(topic, set()).add(why)
+        return found
 
 
 class Watcher:
@@ -198,7 +203,7 @@ class Watcher:
         seen.looks.append((time.monotonic(), " ".join(sorted({lane["state"] for lane in rows}))))
         for lane in rows:
             if lane["reason"] and lane["state"] not in ("following", "done", "draining"):
-                seen.reasons.add((lane["state"], lane["reason"]))
+                seen.reasons.add((lane["topic"], lane["state"], lane["reason"]))
         for event in self.rest.get("/api/v1/events?limit=500"):
             name = json.dumps(event, sort_keys=True)
             if name not in self._known:
@@ -251,15 +256,15 @@ class Stage:
             for topic in self.load.topics
             for partition, end in stable_ends(self.source.bootstrap, topic).items()
         }
+
+    def settle(self, name: str) -> None:
+        """What was acknowledged until now is on the target, every lane follows, and the copy is identical as far as it goes."""
+        wanted = self.written()
         wait_until(lambda: self._reached(wanted), f"after {name}: everything is copied", SETTLE_SECONDS, every=0.5)
         pairs = {topic: self.remote(topic) for topic in self.load.compared}
         comparison = compare_topics(self.source.bootstrap, self.target.bootstrap, pairs, ends=wanted)
         assert comparison.identical, (name, [str(difference) for difference in comparison.differences[:5]])
 
-
-    def settle(self, name: str) -> None:
-        """What was acknowledged until now is on the target, every lane follows, and the copy is identical as far as it goes."""
-        wanted = self.written()
     def _reached(self, wanted: dict[tuple[str, int], int]) -> bool:
         """Every lane follows, at or behind these source offsets."""
         lanes = {(lane["topic"], lane["partition"]): lane for lane in self.watcher.lanes()}
