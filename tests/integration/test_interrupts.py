@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,19 @@ from tests.support.heliograph_run import PROGRAM
 
 FILE = "clusters = A, B\nA.bootstrap.servers = {a}\nB.bootstrap.servers = {a}\nA->B.enabled = true\n"
 SILENT_SECONDS = 120
+PATIENT = """
+import sys
+from importlib import import_module
+from heliograph.cli import main
+for name in ("kafka.connections._SETUP_SECONDS", "kafka.admin._PATIENCE_MS", "operations.compare._ANSWER_SECONDS",
+             "control.flow_set._PATIENCE_SECONDS", "cli.check._AT_RUN_SECONDS", "cli.remote._SECONDS"):
+    module, _, limit = name.rpartition(".")
+    module = import_module(f"heliograph.{module}")
+    assert getattr(module, limit) > 0
+    setattr(module, limit, 86_400_000)
+sys.exit(main.main())
+"""
+"""The command, without those of its limits that do not follow request.timeout.ms: a silent cluster is waited for all day."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,28 +46,52 @@ def silent(tmp_path: Path) -> Iterator[tuple[socket.socket, Path]]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(SILENT_SECONDS)
         path = tmp_path / "mm2.properties"
-        path.write_text(FILE.format(a=f"127.0.0.1:{listener.getsockname()[1]}"))
+        patience = "request.timeout.ms = 86400000\ntakeover.wait.seconds = 100000\ncanary.enabled = true\n"
+        path.write_text(FILE.format(a=f"127.0.0.1:{listener.getsockname()[1]}") + patience)
         yield listener, path
 
 
-@pytest.mark.parametrize(
-    ("command", "connections"), [("plan", 2), ("compare", 2), ("hand-back", 1), ("status", 2), ("run", 2)]
+WAITING = (
+    "plan {file}",
+    "compare {file}",
+    "status {file}",
+    "lag {file}",
+    "audit {file}",
+    "events {file} --follow",
+    "check {file}",
+    "canary {file}",
+    "translate {file} --flow A->B --topic t --partition 0 --offset 1",
+    "run {file}",
+    "hand-back {file} --yes",
+    "forget {file} --flow A->B --yes",
+    "pause {file} --flow A->B --url {url}",
+    "top {file} --url {url}",
 )
-def test_an_interrupt_ends_a_command_that_waits_for_a_cluster(
-    command: str, connections: int, silent: tuple[socket.socket, Path]
-) -> None:
-    """The first connection asks what REST changed; the next ones wait, some of them in a thread, for ten seconds and more.
+AT_ONCE = {"hand-back", "forget", "pause", "top"}
+"""The others ask first, for three seconds, what REST changed."""
+
+
+@pytest.mark.parametrize("words", WAITING, ids=lambda words: words.split()[0])
+def test_an_interrupt_ends_a_command_that_waits_for_a_cluster(words: str, silent: tuple[socket.socket, Path]) -> None:
+    """Some wait in a thread. Nothing but the interrupt can end them: no wait of theirs ends while the test lasts.
 
     A run that carries nothing yet has nothing to drain, and does not wait for its Spark.
     """
     listener, file = silent
-    arguments = [command, str(file), *(["--yes"] if command == "hand-back" else [])]
-    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        kept = [listener.accept()[0] for _ in range(connections)]
-        process.send_signal(signal.SIGINT)
-        out, said = process.communicate(timeout=SILENT_SECONDS)
-        for connection in kept:
-            connection.close()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    arguments = [word.format(file=file, url=url) for word in words.split()]
+    with subprocess.Popen(
+        [sys.executable, "-c", PATIENT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        kept = contextlib.ExitStack()
+        try:
+            for _ in range(1 if arguments[0] in AT_ONCE else 2):
+                kept.enter_context(listener.accept()[0])
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate(timeout=SILENT_SECONDS)
+        finally:
+            process.kill()
+            kept.close()
     assert (process.returncode, out, said) == (130, "", "heliograph: interrupted\n")
 
 
