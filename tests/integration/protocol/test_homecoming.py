@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from heliograph.config.load import load
 from heliograph.control.opening import open_lanes
 from heliograph.control.planner import FlowPlanner
 from heliograph.control.starting import Wish
 from heliograph.kafka.ledger import LEDGER_TOPIC
+from heliograph.operations.translate import FlowTranslator
+from heliograph.replication.translation import Answer, NotKnown
 from tests.integration.protocol.harness import BATCH_BY_BATCH, Attempt, Opened, carry, with_warm
 from tests.support.clusters import ClusterFactory, TwoClusters
 from tests.support.doors import address_lines
@@ -114,6 +118,11 @@ def test_what_a_flow_wrote_that_the_file_no_longer_has_is_not_copied_back(
     assert sorted(values(pair.b, unique)) == sorted([*mine, *theirs])
 
 
+async def translated(opened: Opened, topic: str, offset: int) -> Answer:
+    async with FlowTranslator(opened.plan.settings) as flow:
+        return (await flow.offset(topic, 0, offset)).answer
+
+
 def test_without_the_other_ledger_a_lane_waits_and_a_new_one_is_not_trusted(
     two_clusters: TwoClusters, new_cluster: ClusterFactory, unique: str
 ) -> None:
@@ -132,6 +141,9 @@ def test_without_the_other_ledger_a_lane_waits_and_a_new_one_is_not_trusted(
     with Attempt(there) as fresh:  # a task that never saw the lost one
         fresh.wait_reason("is not the one that this flow began with")
         fresh.stop()
+    answer = asyncio.run(translated(there, unique, 5))  # a record of B, which would be taken for one of A's own
+    ledger = f"topic {LEDGER_TOPIC} on {unique}a is not the one that this flow began with"
+    assert answer == NotKnown(f"it cannot be told which records {unique}b->{unique}a wrote: {ledger}")
     again = pair.open()
     assert "is not the one that this flow began with" in again.flow.refused[f"{there.plan.name}/{unique}/0"]
     assert (again.flow.entries, values(pair.b, unique)) == ({}, theirs)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
 from heliograph.kafka.log_ends import End
-from heliograph.kafka.ranges import Log, Seen
+from heliograph.kafka.ranges import Judge, Log, Seen
 from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
 from heliograph.replication.anchors import Anchor, keep_anchor, over_a_jump
 from heliograph.wire.aborted import ABORTED, CAME_HOME, CONTROL, EMPTY
@@ -72,10 +72,12 @@ class MemoryLog:
 
 
 async def read_range(
-    log: MemoryLog, _: Log, offset: int, end: int, *, committed: bool, home: object
+    log: MemoryLog, _: Log, offset: int, end: int, *, committed: bool, home: Judge | None
 ) -> AsyncIterator[Seen]:
     for seen in log.seen():
         if seen.header.next_offset > offset and seen.header.base_offset < end:
+            if home is not None:  # what came home is known here anyway: it is only asked
+                await home.learn([seen.header.producer_id])
             yield Seen(seen.header, seen.data, seen.dropped if committed else None)
 
 
