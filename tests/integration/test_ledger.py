@@ -15,7 +15,7 @@ from heliograph.kafka.ledger import LEDGER_TOPIC, Ledger
 from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
-from heliograph.model.lanes import Identity, LaneId, LedgerEntry, Rule
+from heliograph.model.lanes import Identity, LaneId, LaneState, LedgerEntry, Rule
 from heliograph.replication.generations import Holder, encode_entry
 from heliograph.replication.ledger_keys import EntryKey, ledger_partition
 from tests.integration.protocol.harness import QUICK, Attempt, Mirror, carry, with_warm
@@ -74,49 +74,66 @@ def test_records_that_cannot_be_read_cost_one_lane_and_are_named_once_while_all_
     two_clusters: TwoClusters, new_cluster: ClusterFactory, unique: str
 ) -> None:
     mirror = Mirror(two_clusters.a.bootstrap, new_cluster("B").bootstrap, unique)  # others read the shared one's ledger
-    mirror.make_topic(3)
-    write(mirror.source, mirror.topic, [Sample(b"first", partition=number) for number in range(3)])
+    mirror.make_topic(4)
+    write(mirror.source, mirror.topic, [Sample(b"first", partition=number) for number in range(4)])
     opened = mirror.open()
-    bad, *good = (one.lane for one in opened.entries)
-    cut = encode_entry(opened.entries[0])[:-30]
-    ghost = f"{mirror.flow}/ghost/0"
+    cut, later, *good = (one.lane for one in opened.entries)
+    faults = {
+        cut: encode_entry(opened.entries[0])[:-30],
+        later: encode_entry(opened.entries[1]).replace(b'"version":1,', b'"version":2,', 1),
+    }
+    claim = f"{mirror.flow}/ghost/0/0#claim"
     strange = {b"\xff\xfe": b"x", b"foreign": b"x", f"holder/{mirror.flow}#later-release".encode(): b'{"version":2}'}
-    strange |= {f"{ghost}/0#claim".encode(): encode_entry(opened.entries[0])}
-    here = ledger_partition(EntryKey(bad, 0), 16)
-    rows = {here: [*strange.items(), (str(EntryKey(bad, 0)).encode(), cut)]}
+    strange |= {claim.encode(): encode_entry(opened.entries[0])}
+    rows: dict[int, list[tuple[bytes, bytes]]] = {ledger_partition(EntryKey(cut, 0), 16): [*strange.items()]}
+    for lane, value in faults.items():
+        key = EntryKey(lane, 0)
+        rows.setdefault(ledger_partition(key, 16), []).append((str(key).encode(), value))
     mirror.with_ledger(lambda ledger: TopicWriter(ledger.client, LEDGER_TOPIC).append(rows, NOW))
 
     reopened = mirror.open()
-    assert list(reopened.flow.refused) == [bad.key] and list(reopened.flow.entries) == [lane.key for lane in good]
-    [event] = reopened.flow.events
-    assert (event.kind, event.subject) == ("parked", f"{mirror.topic}-0") and f"'{EntryKey(bad, 0)}'" in event.reason
-    events = with_ledger(mirror.target_cluster, lambda ledger: _hold_and_tell(ledger, bad, good))
-    told = ["\\xff\\xfe", "foreign", f"holder/{mirror.flow}#later-release", ghost]
+    assert list(reopened.flow.refused) == [cut.key, later.key]
+    assert list(reopened.flow.entries) == [lane.key for lane in good]
+    words = {cut: "an entry that cannot be read", later: "an entry of version 2, this Heliograph reads version 1"}
+    for event, (lane, fault) in zip(reopened.flow.events, words.items(), strict=True):
+        assert (event.kind, event.subject) == ("parked", f"{mirror.topic}-{lane.partition}")
+        assert f"'{EntryKey(lane, 0)}'" in event.reason and fault in event.reason
+    events = with_ledger(mirror.target_cluster, lambda ledger: _hold_and_tell(ledger, [*faults, *good]))
+    told = ["\\xff\\xfe", "foreign", f"holder/{mirror.flow}#later-release", claim]
     assert [event.subject for event in events] == told and all(event.kind == "ledger" for event in events)
-    with Attempt(opened, QUICK) as attempt:  # a task whose order is older than the record
-        attempt.wait_for_records(2)
-        attempt.wait_parked("cannot be read")
+    assert all(f"'{event.subject}'" in event.reason for event in events)
+    with Attempt(opened, QUICK) as attempt:  # a task whose order is older than the records
+        attempt.wait_for_records(len(good))
+        for lane, fault in words.items():
+            attempt.wait_for(lambda: _is_parked(attempt, lane, fault), f"{lane.key} is parked")  # noqa: B023  ends here
         attempt.stop()
 
-    mirror.with_ledger(lambda ledger: ledger.write([(EntryKey(bad, 0), None)], NOW))
-    mirror.write_entry(opened.entries[0])
+    mirror.with_ledger(lambda ledger: ledger.write([(EntryKey(lane, 0), None) for lane in faults], NOW))
+    for one in opened.entries[: len(faults)]:
+        mirror.write_entry(one)
     healed = mirror.open()
     assert not healed.flow.refused
     carry(healed)
-    mirror.assert_identical(3)
+    mirror.assert_identical(4)
 
 
-async def _hold_and_tell(ledger: Ledger, bad: LaneId, good: Sequence[LaneId]) -> list[Event]:
+def _is_parked(attempt: Attempt, lane: LaneId, fault: str) -> bool:
+    run = next(life.run for life in attempt.lives if life.run.lane.id == lane)
+    return run.state is LaneState.PARKED and fault in run.reason
+
+
+async def _hold_and_tell(ledger: Ledger, lanes: Sequence[LaneId]) -> list[Event]:
     """What the driver does with it: holds of flows are renewed, and each record is named once."""
     events: list[Event] = []
-    holder = Holder(bad.flow, "host", 1, "run", NOW, NOW, released=False)
+    flow = lanes[0].flow
+    holder = Holder(flow, "host", 1, "run", NOW, NOW, released=False)
     tenure = Tenure(ledger, holder, 90.0, Clock())
-    watch = LedgerWatch(bad.flow, lambda: ledger, events.append, lambda: NOW)
+    watch = LedgerWatch(flow, lambda: ledger, events.append, lambda: NOW)
     for _ in range(3):
         await tenure.renew()
         assert tenure.is_mine
-        watch.look({bad, *good})
-        watch.look_at_claims({bad, *good})
+        watch.look(lanes)
+        watch.look_at_claims(lanes)
     return events
 
 

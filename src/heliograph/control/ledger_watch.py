@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from heliograph.kafka.ledger import Ledger
 from heliograph.model.events import Event, EventKind
 from heliograph.model.lanes import LaneId
+from heliograph.replication.ledger_keys import ClaimKey
 
 
 class LedgerWatch:
@@ -22,7 +23,7 @@ class LedgerWatch:
         self._ledger = ledger
         self._tell = tell
         self._now_ms = now_ms
-        self._unknown: set[LaneId] = set()
+        self._unknown: set[ClaimKey] = set()
 
     def look(self, lanes: Collection[LaneId]) -> bool:
         """Tell what is new. Whether a lane of the flow is concerned: its opening refuses it, and says why."""
@@ -38,11 +39,13 @@ class LedgerWatch:
         """Claims of lanes that the flow does not carry and never did: somebody gave up while the topic was taken in."""
         book = self._ledger().book
         for lane in book.lanes():
-            mine = lane.flow == self._flow and lane not in lanes and lane not in self._unknown
-            if mine and book.latest(lane) is None:
-                self._unknown.add(lane)
-                reason = f"the ledger has a claim of '{lane.key}', a partition that this flow does not carry"
-                self._say(lane.key, reason, "it is passed over")
+            if lane.flow != self._flow or lane in lanes or book.latest(lane) is not None:
+                continue
+            for key in book.claim_keys(lane):
+                if key not in self._unknown:
+                    self._unknown.add(key)
+                    reason = f"the ledger's record '{key}' is a claim of a partition that this flow does not carry"
+                    self._say(str(key), reason, "it is passed over")
 
     def _say(self, key: str, reason: str, what_to_do: str) -> None:
         self._tell(Event(self._now_ms(), self._flow, key, EventKind.LEDGER, reason, what_to_do))

@@ -84,7 +84,7 @@ def encode_entry(entry: LedgerEntry) -> bytes:
 
 def decode_entry(value: bytes) -> LedgerEntry:
     """The entry that `encode_entry` wrote; fields it does not know are passed over."""
-    fields = _decode(value, "entry")
+    fields = _decode(value, "an entry")
     try:
         return LedgerEntry(
             lane=LaneId(str(fields["flow"]), str(fields["topic"]), int(fields["partition"])),
@@ -113,7 +113,7 @@ def decode_entry(value: bytes) -> LedgerEntry:
             scanned=None if fields.get("scanned") is None else Scanned(*map(int, fields["scanned"])),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as fault:
-        raise _unreadable("entry", fault) from fault
+        raise _unreadable("an entry", fault) from fault
 
 
 def _first_difference(fields: dict[str, Any]) -> int:
@@ -150,7 +150,7 @@ def encode_holder(holder: Holder) -> bytes:
 
 def decode_holder(value: bytes) -> Holder:
     """The holder that `encode_holder` wrote; fields it does not know are passed over."""
-    fields = _decode(value, "holder")
+    fields = _decode(value, "a holder")
     try:
         return Holder(
             flow=str(fields["flow"]),
@@ -165,7 +165,7 @@ def decode_holder(value: bytes) -> Holder:
             machine=str(fields.get("machine", "")),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as fault:
-        raise _unreadable("holder", fault) from fault
+        raise _unreadable("a holder", fault) from fault
 
 
 class LedgerBook:
@@ -248,12 +248,12 @@ class LedgerBook:
 
     def moot_claims(self, lane: LaneId, generation: int) -> tuple[ClaimKey, ...]:
         """Claims of generations up to this one, which has an entry: nobody adopts them any more."""
-        return tuple(
-            ClaimKey(lane, number, claim)
-            for number, claims in self._claims.get(lane, {}).items()
-            if number <= generation
-            for claim in claims
-        )
+        return tuple(key for key in self.claim_keys(lane) if key.generation <= generation)
+
+    def claim_keys(self, lane: LaneId) -> tuple[ClaimKey, ...]:
+        """Of every claim of a lane."""
+        found = self._claims.get(lane, {})
+        return tuple(ClaimKey(lane, number, claim) for number, claims in found.items() for claim in claims)
 
     def lanes(self) -> tuple[LaneId, ...]:
         """All lanes with an entry or a claim."""
@@ -358,11 +358,11 @@ def _decode(value: bytes, what: str) -> dict[str, Any]:
         raise _unreadable(what, TypeError("not a JSON object"))
     if fields.get("version") != LEDGER_VERSION:
         raise SetupError(
-            f"the ledger holds a {what} of version {fields.get('version')!r}, this Heliograph reads version "
+            f"the ledger holds {what} of version {fields.get('version')!r}, this Heliograph reads version "
             f"{LEDGER_VERSION}: run the release that wrote it, or a newer one"
         )
     return fields
 
 
 def _unreadable(what: str, fault: Exception) -> SetupError:
-    return SetupError(f"the ledger holds a {what} that cannot be read ({type(fault).__name__}: {fault})")
+    return SetupError(f"the ledger holds {what} that cannot be read ({type(fault).__name__}: {fault})")

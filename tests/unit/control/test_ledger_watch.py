@@ -46,7 +46,7 @@ def test_a_foreign_record_is_told_once_by_one_flow_and_one_of_a_lane_makes_its_f
     assert [event.subject for event in told] == ["foreign", str(EntryKey(GHOST, 0))]
 
 
-def test_a_claim_of_a_lane_that_the_flow_does_not_carry_is_told_once() -> None:
+def test_each_claim_of_a_lane_that_the_flow_does_not_carry_is_told_once_with_its_key() -> None:
     read, told = Read(), list[Event]()
     read.fold(ClaimKey(LANE, 0, "a"), encode_entry(entry()))
     read.fold(ClaimKey(GHOST, 0, "b"), encode_entry(entry()))
@@ -55,5 +55,9 @@ def test_a_claim_of_a_lane_that_the_flow_does_not_carry_is_told_once() -> None:
     one = watch(read, told)
     one.look_at_claims({LANE})
     one.look_at_claims({LANE})
-    reason = f"the ledger has a claim of '{GHOST.key}', a partition that this flow does not carry"
-    assert [event.reason for event in told] == [reason]
+    key = str(ClaimKey(GHOST, 0, "b"))
+    reason = f"the ledger's record '{key}' is a claim of a partition that this flow does not carry"
+    assert [(event.subject, event.reason) for event in told] == [(key, reason)]
+    read.fold(ClaimKey(GHOST, 0, "another's"), encode_entry(entry()))
+    one.look_at_claims({LANE})
+    assert [event.subject for event in told] == [key, str(ClaimKey(GHOST, 0, "another's"))]

@@ -30,7 +30,7 @@ def told(strange: StrangeRecords, flow: str = "A->B") -> list[str]:
         (KEY, encode_entry(entry())[:-20], "JSONDecodeError"),
         (KEY, b"[" * 100_000, "RecursionError"),
         (KEY, encode_entry(entry()).replace(b'"time_ms":0', b'"time_ms":1e999'), "OverflowError"),
-        (KEY, FUTURE, "the ledger holds a entry of version 99, this Heliograph reads version 1"),
+        (KEY, FUTURE, "the ledger holds an entry of version 99, this Heliograph reads version 1"),
         (KEY + b"#claim", b"[]", "not a JSON object"),
         (b"holder/A->B#other", b"{", "JSONDecodeError"),
     ],
