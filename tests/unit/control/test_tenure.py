@@ -370,6 +370,24 @@ def test_a_short_take_over_wait_is_renewed_so_often_that_jobs_are_not_kept_waiti
     assert not one.may_work
 
 
+@pytest.mark.parametrize("wait_s", [6.0, 15.0, 90.0])
+def test_jobs_may_work_all_the_time_though_each_renewal_takes_half_of_the_take_over_wait(
+    scene: Scene, wait_s: float
+) -> None:
+    """From the shortest wait that a file may have. What no broker guards waits half of that time; jobs are not held up."""
+    one = scene.run("one")
+    one._wait_s = wait_s
+    scene.renew(one)
+    seen = list[tuple[bool, bool]]()
+    for _ in range(20):
+        for _ in range(8):
+            scene.clock.now += (one.renew_s + wait_s / 2) / 8
+            seen.append((one.is_mine, one.may_work))
+        scene.renew(one)
+    assert all(may_work for _, may_work in seen)
+    assert {is_mine for is_mine, _ in seen} == {True, False}
+
+
 def test_a_hold_is_renewed_more_often_while_somebody_waits(scene: Scene) -> None:
     one, two = scene.run("one"), scene.run("two")
     scene.renew(one)
