@@ -39,7 +39,7 @@ class SteadyWriter:
 class Arrivals:
     """When records of a partition arrive at a consumer; the source's own arrivals show what the machine itself delays."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, partition: int = 0) -> None:
         self.times: list[float] = []
         self._client = Consumer(
             {
@@ -49,7 +49,7 @@ class Arrivals:
                 "auto.offset.reset": "earliest",
             }
         )
-        self._client.assign([TopicPartition(topic, 0, 0)])
+        self._client.assign([TopicPartition(topic, partition, 0)])
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
