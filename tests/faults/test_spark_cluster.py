@@ -111,6 +111,18 @@ def test_an_executor_that_is_frozen_is_left_and_does_no_harm_when_it_wakes(lab: 
     assert not seen.parked()
 
 
+def test_a_worker_that_is_frozen_keeps_no_record_from_the_target(lab: Lab) -> None:
+    """Its JVM alone. Executors talk to the driver and to brokers themselves: they copy on while it is frozen."""
+    with lab.stage.fault("worker frozen") as seen:
+        name = lab.worker()
+        lab.spark.signal_worker(name, signal.SIGSTOP)
+        try:
+            lab.stage.go_on("the worker froze")
+        finally:
+            lab.spark.signal_worker(name, signal.SIGCONT)
+    assert not seen.parked()
+
+
 def test_a_driver_killed_with_9_and_started_again_leaves_an_identical_copy(lab: Lab) -> None:
     with lab.stage.fault("driver killed") as seen:
         lab.stage.run.kill()

@@ -257,6 +257,16 @@ class Stage:
             for partition, end in stable_ends(self.source.bootstrap, topic).items()
         }
 
+    def go_on(self, name: str) -> None:
+        """Every partition gets records from now on, and they are copied."""
+        before = self.written()
+        wait_until(
+            lambda: all(end > before[place] for place, end in self.written().items()),
+            f"after {name}: every partition of the source gets records",
+            every=0.5,
+        )
+        self.settle(name)
+
     def settle(self, name: str) -> None:
         """What was acknowledged until now is on the target, every lane follows, and the copy is identical as far as it goes."""
         wanted = self.written()

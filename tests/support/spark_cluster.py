@@ -70,6 +70,10 @@ class SparkCluster:
         self._processes[name].kill()
         self._processes[name].wait()
 
+    def signal_worker(self, name: str, number: int) -> None:
+        """To the worker's JVM alone: its executors are other processes."""
+        self._processes[name].send_signal(number)
+
     def executors(self) -> list[psutil.Process]:
         """The JVMs that run tasks, in the order of their workers."""
         found = []
