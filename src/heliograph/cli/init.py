@@ -14,6 +14,8 @@ from heliograph.config.template import Answers, render
 from heliograph.errors import ConfigError, SetupError
 
 _NEEDED = ("source_bootstrap", "target_bootstrap")
+_ANY_ADDRESS = "host:9092"
+_OTHER_ALIAS = {"source_alias": "target_alias", "target_alias": "source_alias"}
 _QUESTIONS = (
     ("source_alias", "Name of the cluster to read from"),
     ("source_bootstrap", "Its address, host:port"),
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     }
     if sys.stdin.isatty():
         try:
-            said = _asked(said, input)
+            said = _asked(said, input, sys.stderr.write)
         except EOFError as end:
             raise SetupError("nothing was written: the answers ended before the last question") from end
     missing = [f"--{name.replace('_', '-')}" for name in _NEEDED if not said.get(name)]
@@ -67,15 +69,42 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(said: dict[str, Any], ask: Callable[[str], str]) -> dict[str, Any]:
-    """The answers with those that a person gave; an empty line takes the default."""
-    answers = dict(said)
+def _asked(said: dict[str, Any], ask: Callable[[str], str], tell: Callable[[str], Any]) -> dict[str, Any]:
+    """The answers with those that a person gave; an empty line takes the default. One that is wrong is asked for again.
+
+    ConfigError if what flags said is wrong: nobody is asked then.
+    """
+    answers = {name: value for name, value in said.items() if value != ""}
+    if faults := _faults(answers):
+        raise ConfigError(faults)
     for name, question in _QUESTIONS:
-        default = getattr(Answers, name)
-        while not answers.get(name):
+        default = _default(name, answers)
+        while name not in answers:
             given = ask(f"{question} [{default}]: " if default else f"{question}: ").strip() or default
-            answers[name] = given
+            if not given:
+                continue
+            if faults := _faults(answers | {name: given}):
+                tell(f"{faults[0]}\n")
+            else:
+                answers[name] = given
     return answers
+
+
+def _default(name: str, answers: dict[str, Any]) -> str:
+    """Two clusters never have the same name by default."""
+    default: str = getattr(Answers, name)
+    other = _OTHER_ALIAS.get(name, name)
+    return getattr(Answers, other) if answers.get(other) == default else default
+
+
+def _faults(answers: dict[str, Any]) -> list[str]:
+    """What is wrong with these answers, whatever the missing ones will be."""
+    whole = {name: _default(name, answers) or _ANY_ADDRESS for name, _ in _QUESTIONS} | answers
+    try:
+        load(render(Answers(**whole)), "")
+    except ConfigError as error:
+        return [fault.partition(": ")[2] for fault in error.faults]  # without the line of a file that is not there yet
+    return []
 
 
 def _write(path: Path, text: str, force: bool) -> None:
