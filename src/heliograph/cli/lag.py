@@ -29,7 +29,7 @@ Shows for every lane where its source ends, and how far behind that is: what the
 target has. The first counts what is not written down yet, the second leaves out what is on its way, the third compares the two logs
 and nothing else. Sizes are about: the lag by the average of the source's log. Reads only, and needs no running mirror.
 
-Exit code 1 if a flow cannot be read.
+Exit code 1 if a flow cannot be read, or if it is not known whether it runs.
 """
 
 
@@ -71,7 +71,7 @@ async def _run(look: LagLook, args: argparse.Namespace) -> int:
         else:
             console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
             console.print(shown(found, now_ms))
-        return 1 if any(flow.trouble and not flow.lanes for flow in found) else 0
+        return 1 if any(flow.running is None or (flow.trouble and not flow.lanes) for flow in found) else 0
     finally:
         look.close()
 

@@ -31,7 +31,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "status",
         help="show positions, lag and state of every lane",
-        description="Reads the ledger and both clusters; needs no running mirror. Exit code 1 if a flow cannot be read.",
+        description="Reads the ledger and both clusters; needs no running mirror. Exit code 1 if a flow cannot be "
+        "read, or if it is not known whether it runs.",
     )
     parser.add_argument("file", metavar="FILE", help="the file that `heliograph run` was given")
     parser.add_argument(
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
         for flow in flows:
             _show(console, flow, now_ms, groups.get(flow.flow))
-    return 1 if any(flow.trouble and not flow.lanes for flow in flows) else 0
+    return 1 if any(flow.running is None or (flow.trouble and not flow.lanes) for flow in flows) else 0
 
 
 def _groups_json(groups: FlowGroups | None) -> dict[str, Any]:

@@ -6,19 +6,16 @@ Reads only. When nothing runs, the ledger still knows every position and who hel
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
-from heliograph.control.telemetry import newest
+from heliograph.control.telemetry import read_telemetry
 from heliograph.errors import BrokerRefused, HeliographError
-from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient, Partition
-from heliograph.kafka.ledger import TELEMETRY_TOPIC
+from heliograph.kafka.client import LATEST, ClusterClient, Partition
 from heliograph.kafka.log_ends import offsets_of
-from heliograph.kafka.ranges import Log, read_range
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LaneState, LedgerEntry
@@ -27,15 +24,11 @@ from heliograph.replication.generations import Holder, LedgerBook
 from heliograph.replication.lags import Place, place_of, target_lag
 from heliograph.replication.standbys import STANDBY_NOTE, Standby, standbys
 from heliograph.replication.topic_names import should_replicate
-from heliograph.wire.records import read_records
 
 _FRESH_MS = 8_000
 _READ = (LaneState.FOLLOWING, LaneState.DRAINING)
 _SILENT_MS = 10_000
 """A lane that moves is reported every second: one that was not for so long, while its source grew and its copy did not, is stuck."""
-_NEWEST = 40
-_LOOKED_BACK_MS = 15_000
-"""The rows of 5,000 lanes are published every ten seconds."""
 _MISSING = {3, 100}
 _EVENTS_LOOKED_AT = 500
 _LEFT_OUT = "left out"
@@ -126,7 +119,6 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
-        telemetry = await _telemetry(warm.client(flow.target), name, now_ms)
     except BrokerRefused as error:
         if error.code not in _MISSING:
             return _without_lanes(name, None, str(error))
@@ -134,15 +126,12 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         return _without_lanes(name, False, trouble)
     except (HeliographError, TimeoutError) as error:
         return _without_lanes(name, None, str(error) or f"cluster {flow.target.alias} did not answer in time")
+    telemetry, unread = await _telemetry(warm.client(flow.target), name, now_ms)
     holder = book.holder(name)
     entries = {lane.key: entry for lane in book.lanes() if lane.flow == name and (entry := book.latest(lane))}
     rows = {row["lane"]: row for row in telemetry.get("lanes", ())}
-    running = (
-        bool(telemetry)
-        and now_ms - telemetry["time_ms"] < _FRESH_MS
-        and not (holder is not None and holder.released and holder.run == telemetry["run"])
-    )
-    trouble = telemetry.get("trouble", "") if running else ""
+    running = None if unread else _is_running(telemetry, holder, now_ms)
+    trouble = telemetry.get("trouble", "") if running else unread
     ends: dict[Partition, int] = {}
     remote_ends: dict[Partition, int] = {}
     try:
@@ -151,7 +140,7 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         trouble = trouble or str(error)
     told_ms = telemetry["time_ms"] if running else 0
     lanes = [
-        _lane(key, entries.get(key), rows.get(key), _Ends(flow, ends, remote_ends), told_ms)
+        _lane(key, entries.get(key), rows.get(key), _Ends(flow, ends, remote_ends, running is None), told_ms)
         for key in sorted({*entries, *rows}, key=_order)
     ]
     since = _since(telemetry, holder, running)
@@ -172,6 +161,19 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
         _waiting(book, name, telemetry.get("run", "") if running else "", now_ms),
         told_ms,
     )
+
+
+async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> tuple[dict[str, Any], str]:
+    """What the run says of the flow, or why that is not known: the ledger is worth showing without it."""
+    try:
+        return await read_telemetry(client, flow, now_ms), ""
+    except (HeliographError, TimeoutError) as error:
+        return {}, str(error) or f"cluster {client.cluster.alias} did not answer in time"
+
+
+def _is_running(telemetry: Mapping[str, Any], holder: Holder | None, now_ms: int) -> bool:
+    is_fresh = bool(telemetry) and now_ms - telemetry["time_ms"] < _FRESH_MS
+    return is_fresh and not (holder is not None and holder.released and holder.run == telemetry["run"])
 
 
 def _waiting(book: LedgerBook, flow: str, carrier: str, now_ms: int) -> tuple[Standby, ...]:
@@ -216,33 +218,13 @@ def _order(key: str) -> tuple[str, int]:
     return topic, int(partition)
 
 
-def _since(telemetry: Mapping[str, Any], holder: Holder | None, running: bool) -> tuple[int, str, int]:
+def _since(telemetry: Mapping[str, Any], holder: Holder | None, running: bool | None) -> tuple[int, str, int]:
     """Since when it runs, or since when it does not; and which host and process it was."""
     if running:
         return telemetry["since_ms"], telemetry["host"], telemetry["process"]
     if holder is None:
         return telemetry.get("time_ms", 0), telemetry.get("host", ""), telemetry.get("process", 0)
     return max(holder.renewed_ms, telemetry.get("time_ms", 0)), holder.host, holder.process
-
-
-async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> dict[str, Any]:
-    """What the telemetry topic says of the flow last; empty if it says nothing."""
-    view = (await client.metadata([TELEMETRY_TOPIC]))[TELEMETRY_TOPIC]
-    if view.error or 0 not in view.leaders:
-        return {}
-    node = view.leaders[0].node
-    name = (TELEMETRY_TOPIC, 0)
-    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
-    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
-    recent = (await client.offsets(node, [name], now_ms - _LOOKED_BACK_MS)).get(name, -1)
-    begin = max(start, min(end - _NEWEST, recent) if recent >= 0 else end - _NEWEST)
-    log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
-    found = []
-    async for seen in read_range(client, log, begin, end, committed=False):
-        for record in read_records(seen.data, seen.header):
-            if record.key == flow.encode() and record.value is not None:
-                found.append(json.loads(record.value))
-    return newest(found)
 
 
 async def _ends(
@@ -264,6 +246,8 @@ class _Ends:
     flow: FlowSettings
     source: Mapping[Partition, int]
     target: Mapping[Partition, int]
+    unheard: bool = False
+    """It is not known whether a run carries the lanes."""
 
 
 def _topic_of(key: str) -> Partition:
@@ -287,7 +271,7 @@ def _lane(
     reported = _reported(row) if running else None
     place = place_of(reported, entry, logs, _is_read(row, told_ms, logs[1]))
     totals = row.get("totals", {})
-    stopped = "stopped" if entry is not None else "unknown"
+    stopped = "stopped" if entry is not None and not ends.unheard else "unknown"
     state = _LEFT_OUT if left_out else row.get("state", "waiting") if running else stopped
     return LaneStatus(
         lane=key,

@@ -14,14 +14,23 @@ from typing import Any
 
 from heliograph.control.board import Board, LaneView
 from heliograph.errors import HeliographError
+from heliograph.kafka.client import EARLIEST, LATEST, ClusterClient
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
+from heliograph.kafka.ranges import Log, read_range
+from heliograph.kafka.refusals import topic_refused
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
+from heliograph.wire.records import read_records
 
 VERSION = 1
 LANES_IN_A_RECORD = 500
 _SECONDS = 2.0
+_NEWEST = 40
+_LOOKED_BACK_MS = 15_000
+"""The rows of 5,000 lanes are published every ten seconds."""
+_MISSING = {3, 100}
+_NO_LEADER = 5
 _NOT_TOLD = frozenset({"counts", "latency_ms", "events"})
 
 Record = Mapping[str, Any]
@@ -99,6 +108,29 @@ def newest(records: Iterable[Record]) -> dict[str, Any]:
         if len(parts) == record["parts"]:
             lanes = [row for number in sorted(parts) for row in parts[number]]
     return {**about, "lanes": lanes} if about else {}
+
+
+async def read_telemetry(client: ClusterClient, flow: str, now_ms: int) -> dict[str, Any]:
+    """What the telemetry topic says of the flow last; empty if it says nothing, or is not there."""
+    view = (await client.metadata([TELEMETRY_TOPIC]))[TELEMETRY_TOPIC]
+    if view.error in _MISSING:
+        return {}
+    if view.error or 0 not in view.leaders:
+        code, alias = view.error or _NO_LEADER, client.cluster.alias
+        raise topic_refused(code, f"cluster {alias}: topic {TELEMETRY_TOPIC}", "DESCRIBE", TELEMETRY_TOPIC, alias)
+    node = view.leaders[0].node
+    name = (TELEMETRY_TOPIC, 0)
+    end = (await client.offsets(node, [name], LATEST)).get(name, 0)
+    start = (await client.offsets(node, [name], EARLIEST)).get(name, 0)
+    recent = (await client.offsets(node, [name], now_ms - _LOOKED_BACK_MS)).get(name, -1)
+    begin = max(start, min(end - _NEWEST, recent) if recent >= 0 else end - _NEWEST)
+    log = Log(TELEMETRY_TOPIC, view.topic_id, 0, node)
+    found = []
+    async for seen in read_range(client, log, begin, end, committed=False):
+        for record in read_records(seen.data, seen.header):
+            if record.key == flow.encode() and record.value is not None:
+                found.append(json.loads(record.value))
+    return newest(found)
 
 
 class TelemetryWriter:

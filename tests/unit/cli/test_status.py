@@ -180,9 +180,10 @@ def test_json_has_every_flow_and_lane(
         (RUNNING, 0),
         (replace(RUNNING, trouble="cluster A: no broker answers"), 0),
         (replace(STOPPED, lanes=(), trouble="cluster B: no broker answers"), 1),
+        (replace(RUNNING, running=None, trouble="cluster B: topic __heliograph-telemetry: not allowed"), 1),
     ],
 )
-def test_the_exit_code_is_one_only_if_a_flow_cannot_be_read(
+def test_the_exit_code_is_one_only_if_a_flow_or_its_state_cannot_be_read(
     file: str, flow: FlowStatus, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answering(monkeypatch, flow)

@@ -1,13 +1,25 @@
-"""A lane's row of `status`: its numbers are of one moment. What clusters answer: tests/integration/test_what_it_says.py."""
+"""A lane's row of `status`: its numbers are of one moment. Whether a flow runs: unknown is not "not running".
+
+What clusters answer: tests/integration/test_what_it_says.py.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from heliograph.config.load import load
-from heliograph.control.status import LaneStatus, _Ends, _lane
+from heliograph.control.status import FlowStatus, LaneStatus, _Ends, _lane, flow_status
+from heliograph.kafka.client import Leader, TopicView
+from heliograph.kafka.ledger import TELEMETRY_TOPIC
+from heliograph.kafka.slot import Warm
+from heliograph.model.clusters import Cluster
+from heliograph.replication.generations import Holder, LedgerBook, encode_entry, encode_holder
+from heliograph.replication.ledger_keys import EntryKey, HolderKey
 from tests.support.entries import FRESH
 from tests.unit.control.fakes import report_row
 
@@ -54,3 +66,65 @@ def test_the_delta_of_a_lane_that_no_task_reported_is_the_ledgers_and_not_that_o
     ends = _Ends(FLOW, {("orders", 0): 10}, {("A.orders", 0): 10})
     found = _lane(KEY, FRESH, row, ends, TOLD)  # type: ignore[arg-type]
     assert (found.position, found.remote_end, found.delta) == (0, 10, 0)
+
+
+# -- whether it runs ----------------------------------------------------------------------------------------------------
+
+HELD = Holder("A->B", "north", 42, "r", TOLD - 600_000, TOLD, released=False, held=True, machine="elsewhere")
+LEFT = replace(HELD, released=True)
+UNKNOWN_TOPIC, NOT_ALLOWED, NO_LEADER = 3, 29, 5
+
+
+class Shut:
+    """Two clusters that have a ledger, and answer a question for any other topic with an error."""
+
+    def __init__(self, holder: Holder, telemetry: TopicView) -> None:
+        self.cluster = Cluster("B", ("b:1",))
+        self._telemetry = telemetry
+        self._book = LedgerBook()
+        for said in (HELD, holder):
+            self._book.apply(str(HolderKey(said.flow, said.run)), encode_holder(said), 0)
+        self._book.apply(str(EntryKey(ENTRY.lane, ENTRY.generation)), encode_entry(ENTRY), 1)
+
+    def client(self, _: Cluster) -> Shut:
+        return self
+
+    def ledger(self, _: Cluster) -> Shut:
+        return self
+
+    async def refresh(self) -> LedgerBook:
+        return self._book
+
+    async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        missing = TopicView("", {}, UNKNOWN_TOPIC)
+        return {topic: self._telemetry if topic == TELEMETRY_TOPIC else missing for topic in topics}
+
+
+def seen(holder: Holder, telemetry: TopicView, now_ms: int = TOLD) -> FlowStatus:
+    return asyncio.run(flow_status(FLOW, cast(Warm, Shut(holder, telemetry)), now_ms))
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (TopicView("", {}, NOT_ALLOWED), "this needs DESCRIBE on the topic __heliograph-telemetry"),
+        (TopicView("", {}, NO_LEADER), "topic __heliograph-telemetry: error 5"),
+        (TopicView("id", {1: Leader(1, 0)}), "topic __heliograph-telemetry: error 5"),
+    ],
+    ids=["not allowed", "refused", "without a leader"],
+)
+def test_telemetry_that_cannot_be_read_leaves_the_state_unknown_and_shows_the_ledger(
+    view: TopicView, words: str
+) -> None:
+    found = seen(LEFT, view)
+    assert found.as_json()["running"] is None
+    assert words in found.trouble
+    [row] = found.lanes
+    assert (row.state, row.position) == ("unknown", 90), "that it stopped is not known"
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_TOPIC, 100])
+def test_a_flow_that_was_left_and_has_no_telemetry_topic_does_not_run(code: int) -> None:
+    found = seen(LEFT, TopicView("", {}, code))
+    assert (found.running, found.trouble, found.host) == (False, "", "north")
+    assert [row.state for row in found.lanes] == ["stopped"]
