@@ -102,7 +102,9 @@ class Scene:
 
     def status(self) -> FlowStatus:
         settings = load(self.file.read_text(), str(self.file))
-        (flow,) = asyncio.run(read_status(settings.flows, time.time_ns() // 1_000_000))
+        (flow,) = asyncio.run(
+            read_status(settings.flows, settings.engine.takeover_wait_seconds, time.time_ns() // 1_000_000)
+        )
         return flow
 
     def waiting(self) -> list[int]:

@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     flows = (flow_named(settings, args.flow),) if args.flow is not None else settings.flows
     if not args.json:
         say_no_flows(settings)
-    return asyncio.run(_run(LagLook(flows, args.topic or ""), args))
+    look = LagLook(flows, settings.engine.takeover_wait_seconds, args.topic or "")
+    return asyncio.run(_run(look, args))
 
 
 async def _run(look: LagLook, args: argparse.Namespace) -> int:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     now_ms = Clock().now_ms()
     shown = tuple(replace(flow, flow=replace(flow.flow, trial=args.trial)) for flow in settings.flows)
     with working("reading the ledger and both sides"):
-        flows = asyncio.run(read_status(shown, now_ms))
+        flows = asyncio.run(read_status(shown, settings.engine.takeover_wait_seconds, now_ms))
     with working("reading groups of both sides"):
         groups = asyncio.run(group_states(shown, settings.engine)) if args.groups else {}
     if args.json:

@@ -6,12 +6,13 @@ Reads only. When nothing runs, the ledger still knows every position and who hel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from heliograph.config.flows import FlowSettings
 from heliograph.control.events import EventReader
+from heliograph.control.machine import is_gone
 from heliograph.control.telemetry import read_telemetry
 from heliograph.errors import BrokerRefused, HeliographError
 from heliograph.kafka.client import LATEST, ClusterClient, Partition
@@ -19,6 +20,7 @@ from heliograph.kafka.log_ends import offsets_of
 from heliograph.kafka.slot import Warm
 from heliograph.model.events import Event
 from heliograph.model.lanes import LaneState, LedgerEntry
+from heliograph.model.takeover import hold_s
 from heliograph.replication.bottleneck import bottleneck
 from heliograph.replication.generations import Holder, LedgerBook
 from heliograph.replication.lags import Place, place_of, target_lag
@@ -82,7 +84,7 @@ class FlowStatus:
 
     flow: str
     running: bool | None
-    """None: what would say so cannot be read."""
+    """None: what would say so cannot be read, or whoever holds the flow is not heard."""
     since_ms: int
     host: str
     process: int
@@ -107,15 +109,15 @@ class FlowStatus:
         return asdict(self)
 
 
-async def read_status(flows: tuple[FlowSettings, ...], now_ms: int) -> list[FlowStatus]:
+async def read_status(flows: tuple[FlowSettings, ...], takeover_wait_s: float, now_ms: int) -> list[FlowStatus]:
     warm = Warm()
     try:
-        return list(await asyncio.gather(*(flow_status(flow, warm, now_ms) for flow in flows)))
+        return list(await asyncio.gather(*(flow_status(flow, warm, takeover_wait_s, now_ms) for flow in flows)))
     finally:
         warm.close()
 
 
-async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus:
+async def flow_status(flow: FlowSettings, warm: Warm, takeover_wait_s: float, now_ms: int) -> FlowStatus:
     name = flow.flow.name
     try:
         book = await warm.ledger(flow.target).refresh()
@@ -130,8 +132,9 @@ async def flow_status(flow: FlowSettings, warm: Warm, now_ms: int) -> FlowStatus
     holder = book.holder(name)
     entries = {lane.key: entry for lane in book.lanes() if lane.flow == name and (entry := book.latest(lane))}
     rows = {row["lane"]: row for row in telemetry.get("lanes", ())}
-    running = None if unread else _is_running(telemetry, holder, now_ms)
-    trouble = telemetry.get("trouble", "") if running else unread
+    unheard = unread or _unheard(telemetry, holder, takeover_wait_s, now_ms)
+    running = None if unheard else _is_running(telemetry, holder, now_ms)
+    trouble = telemetry.get("trouble", "") if running else unheard
     ends: dict[Partition, int] = {}
     remote_ends: dict[Partition, int] = {}
     try:
@@ -174,6 +177,24 @@ async def _telemetry(client: ClusterClient, flow: str, now_ms: int) -> tuple[dic
 def _is_running(telemetry: Mapping[str, Any], holder: Holder | None, now_ms: int) -> bool:
     is_fresh = bool(telemetry) and now_ms - telemetry["time_ms"] < _FRESH_MS
     return is_fresh and not (holder is not None and holder.released and holder.run == telemetry["run"])
+
+
+def _unheard(
+    telemetry: Mapping[str, Any],
+    holder: Holder | None,
+    takeover_wait_s: float,
+    now_ms: int,
+    is_gone: Callable[[str, int], bool] = is_gone,
+) -> str:
+    """That a run holds the flow and tells nothing, in words: it may be frozen, cut off or dead. Empty where that is not so, or
+    its hold has run out, or it is known to have ended."""
+    if holder is None or holder.released or _is_running(telemetry, holder, now_ms):
+        return ""
+    if now_ms - holder.renewed_ms >= hold_s(takeover_wait_s) * 1000 or is_gone(holder.machine, holder.process):
+        return ""
+    heard_ms = telemetry["time_ms"] if telemetry.get("run") == holder.run else holder.since_ms
+    silent_s = max(0, now_ms - heard_ms) // 1000
+    return f"{holder.host}, process {holder.process}, holds the flow and was not heard for {silent_s} s"
 
 
 def _waiting(book: LedgerBook, flow: str, carrier: str, now_ms: int) -> tuple[Standby, ...]:

@@ -52,7 +52,7 @@ class FlowLag:
     flow: str
     group: str
     running: bool | None
-    """None: what would say so cannot be read."""
+    """None: what would say so cannot be read, or whoever holds the flow is not heard."""
     since_ms: int
     host: str
     process: int
@@ -70,8 +70,9 @@ class FlowLag:
 class LagLook:
     """Looks again and again at the same flows."""
 
-    def __init__(self, flows: Sequence[FlowSettings], topic: str = "") -> None:
+    def __init__(self, flows: Sequence[FlowSettings], takeover_wait_s: float, topic: str = "") -> None:
         self._flows = flows
+        self._wait_s = takeover_wait_s
         self._topic = topic
         self._warm = Warm()
 
@@ -82,7 +83,7 @@ class LagLook:
         return list(await asyncio.gather(*(self._flow(flow, now_ms) for flow in self._flows)))
 
     async def _flow(self, flow: FlowSettings, now_ms: int) -> FlowLag:
-        status = await flow_status(flow, self._warm, now_ms)
+        status = await flow_status(flow, self._warm, self._wait_s, now_ms)
         lanes = [lane for lane in status.lanes if self._topic in ("", lane.topic, lane.remote_topic)]
         source, target = self._warm.client(flow.source), self._warm.client(flow.target)
         group = source_group(flow.flow)

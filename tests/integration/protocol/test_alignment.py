@@ -52,7 +52,7 @@ def contents(bootstrap: str, topic: str) -> dict[int, tuple[Any, ...]]:
 
 
 def lane_status(opened: Opened) -> LaneStatus:
-    [flow] = asyncio.run(read_status((opened.plan.settings,), now_ms()))
+    [flow] = asyncio.run(read_status((opened.plan.settings,), 15, now_ms()))
     [lane] = flow.lanes
     return lane
 

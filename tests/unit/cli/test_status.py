@@ -158,7 +158,7 @@ def file(tmp_path: Path) -> str:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *flows: FlowStatus) -> None:
-    async def read_status(_: tuple[FlowSettings, ...], __: int) -> list[FlowStatus]:
+    async def read_status(_: tuple[FlowSettings, ...], __: float, ___: int) -> list[FlowStatus]:
         return list(flows)
 
     monkeypatch.setattr(status, "read_status", read_status)

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from heliograph.config.load import load
-from heliograph.control.status import FlowStatus, LaneStatus, _Ends, _lane, flow_status
+from heliograph.control.status import FlowStatus, LaneStatus, _Ends, _is_running, _lane, _unheard, flow_status
 from heliograph.kafka.client import Leader, TopicView
 from heliograph.kafka.ledger import TELEMETRY_TOPIC
 from heliograph.kafka.slot import Warm
@@ -72,6 +72,7 @@ def test_the_delta_of_a_lane_that_no_task_reported_is_the_ledgers_and_not_that_o
 
 HELD = Holder("A->B", "north", 42, "r", TOLD - 600_000, TOLD, released=False, held=True, machine="elsewhere")
 LEFT = replace(HELD, released=True)
+WAIT_S, HOLD_MS = 90.0, 25_000
 UNKNOWN_TOPIC, NOT_ALLOWED, NO_LEADER = 3, 29, 5
 
 
@@ -101,7 +102,7 @@ class Shut:
 
 
 def seen(holder: Holder, telemetry: TopicView, now_ms: int = TOLD) -> FlowStatus:
-    return asyncio.run(flow_status(FLOW, cast(Warm, Shut(holder, telemetry)), now_ms))
+    return asyncio.run(flow_status(FLOW, cast(Warm, Shut(holder, telemetry)), WAIT_S, now_ms))
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,38 @@ def test_a_flow_that_was_left_and_has_no_telemetry_topic_does_not_run(code: int)
     found = seen(LEFT, TopicView("", {}, code))
     assert (found.running, found.trouble, found.host) == (False, "", "north")
     assert [row.state for row in found.lanes] == ["stopped"]
+
+
+TELEMETRY = {"run": "r", "time_ms": TOLD}
+
+
+def unheard(now_ms: int, holder: Holder | None = HELD, run: str = "r", gone: bool = False) -> str:
+    telemetry = TELEMETRY | {"run": run}
+    return _unheard(telemetry, holder, WAIT_S, now_ms, lambda machine, process: gone and machine == "elsewhere")
+
+
+def test_a_flow_that_is_held_by_a_run_that_is_not_heard_is_unknown_until_the_hold_has_run_out() -> None:
+    assert unheard(TOLD + 7_999) == "", "its telemetry is fresh"
+    assert unheard(TOLD + 8_000) == "north, process 42, holds the flow and was not heard for 8 s"
+    assert unheard(TOLD + HOLD_MS - 1) == "north, process 42, holds the flow and was not heard for 24 s"
+    assert unheard(TOLD + HOLD_MS) == "", "after a kill -9 it is not running"
+    assert not _is_running(TELEMETRY, HELD, TOLD + HOLD_MS)
+
+
+def test_a_holder_that_was_never_heard_is_silent_since_it_began_whatever_another_run_said() -> None:
+    begun = replace(HELD, since_ms=TOLD + 9_000, renewed_ms=TOLD + 11_000)
+    assert unheard(TOLD + 12_000, begun, "another") == "north, process 42, holds the flow and was not heard for 3 s"
+
+
+def test_a_holder_that_left_or_has_ended_on_this_machine_is_not_waited_for() -> None:
+    assert unheard(TOLD + 9_000, LEFT) == unheard(TOLD + 9_000, None) == unheard(TOLD + 9_000, gone=True) == ""
+
+
+def test_a_holder_without_telemetry_is_said_to_be_unknown_and_then_not_running() -> None:
+    missing = TopicView("", {}, UNKNOWN_TOPIC)
+    found = seen(HELD, missing, TOLD + HOLD_MS - 1)
+    assert (found.as_json()["running"], found.host, found.process) == (None, "north", 42)
+    assert found.trouble == "north, process 42, holds the flow and was not heard for 624 s"
+    assert [row.state for row in found.lanes] == ["unknown"]
+    over = seen(HELD, missing, TOLD + HOLD_MS)
+    assert (over.running, over.trouble, [row.state for row in over.lanes]) == (False, "", ["stopped"])
