@@ -69,6 +69,7 @@ def test_a_demo_of_some_seconds_ends_with_zero_for_an_identical_copy(kafka_jars:
         assert shown.wait() == 0, shown.output
     assert re.search(r"mirrored [1-9][\d,]* records", shown.output), shown.output
     assert re.search(r"compared [1-9][\d,]* records: .* identical", shown.output), shown.output
+    assert "B does not have" not in shown.output, "it waited until everything was there"
     assert "\u2026" not in shown.output, "nothing is cut"
 
 

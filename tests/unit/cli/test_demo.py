@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +12,8 @@ import pytest
 from heliograph.cli import demo
 from heliograph.control.replicate import Replicator
 from heliograph.embedded.traffic import Traffic
+from heliograph.errors import ClusterUnreachable
+from heliograph.kafka.client import Leader, TopicView
 from heliograph.model.holds import Hold, HoldKind
 
 
@@ -64,3 +66,46 @@ def test_a_mirror_that_ended_by_itself_is_not_waited_for() -> None:
         return await demo._catch_up(cast(Replicator, None), cast(Traffic, None), running)
 
     assert asyncio.run(run()) == ""
+
+
+class Target:
+    """Cluster B: the ends of its topics, by partition; None while it does not answer."""
+
+    def __init__(self, ends: dict[str, tuple[int, ...]] | None) -> None:
+        self._ends = ends
+
+    def client(self, _: object) -> Target:
+        return self
+
+    async def metadata(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        if self._ends is None:
+            raise ClusterUnreachable("gone")
+        return {name: self._view(name) for name in topics}
+
+    def _view(self, name: str) -> TopicView:
+        found = (self._ends or {}).get(name)
+        return TopicView("", {}, 3) if found is None else TopicView("t", {n: Leader(1, 0) for n in range(len(found))})
+
+    async def offsets(self, node: int, names: Iterable[tuple[str, int]], *_: object) -> dict[tuple[str, int], int]:
+        assert node == 1
+        return {(name, partition): (self._ends or {})[name][partition] for name, partition in names}
+
+
+WRITTEN = {"orders": 30, "clicks": 5}
+
+
+@pytest.mark.parametrize(
+    ("ends", "missing"),
+    [
+        ({"A.orders": (20, 10), "A.clicks": (5,)}, {}),
+        ({"A.orders": (20, 9), "A.clicks": (5,)}, {"orders": 1}),
+        ({"A.orders": (20, 10)}, {"clicks": 5}),
+        (None, WRITTEN),
+    ],
+    ids=["all is there", "one record is not", "a topic is not made yet", "B does not answer"],
+)
+def test_what_is_missing_is_counted_on_the_target(ends: dict[str, tuple[int, ...]] | None, missing: object) -> None:
+    settings = SimpleNamespace(flows=[SimpleNamespace(target="B")])
+    replicator = cast(Replicator, SimpleNamespace(warm=Target(ends), settings=settings))
+    traffic = cast(Traffic, SimpleNamespace(written=WRITTEN))
+    assert asyncio.run(demo._missing(replicator, traffic)) == missing
