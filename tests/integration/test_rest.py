@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import getpass
 import json
@@ -18,8 +19,13 @@ import psutil
 import pytest
 
 from heliograph.cli.main import main
+from heliograph.config.load import load_file
+from heliograph.control.events import EventReader
+from heliograph.kafka.slot import Warm
+from heliograph.model.events import EventKind
 from heliograph.operations.compare import compare_topics
 from tests.support.clusters import TwoClusters
+from tests.support.connect import mirror_source
 from tests.support.heliograph_run import HeliographRun
 from tests.support.mirror import flow_file, word
 from tests.support.processes import command_of
@@ -330,6 +336,36 @@ def test_every_change_by_hand_is_an_event_with_who_and_why(stage: Stage, capsys:
     with contextlib.suppress(AssertionError):
         wait_until(lambda: told()[-len(wanted) :] == wanted, "every change is in the topic", every=0.2)
     assert told()[-len(wanted) :] == wanted
+
+
+def test_whoever_creates_changes_and_deletes_a_connector_is_told_in_an_event(stage: Stage) -> None:
+    rest, alias, topic = stage.rest, word(), stage.topic("connected", 10)
+    source, target = stage.clusters.a.bootstrap, stage.clusters.b.bootstrap
+    name, flow = f"made-{alias}", f"{alias}->{alias}t"
+    config = mirror_source((alias, source), (f"{alias}t", target), topic)
+    del config["offset-syncs.topic.replication.factor"]  # this file wants none
+    status, answer = rest.ask("POST", "/connectors", {"name": name, "config": config})
+    assert status == 201, answer
+    wait_until(lambda: sum(ends(target, f"{alias}.{topic}").values()) == 10, "it copies", every=0.2)
+    assert rest.ask("PUT", f"/connectors/{name}/config", {**config, "offset.lag.max": "7"})[0] == 200
+    assert rest.ask("PATCH", f"/connectors/{name}/config", {"offset.lag.max": "8"})[0] == 200
+    assert rest.ask("DELETE", f"/connectors/{name}")[0] == 204
+    by = "by 127.0.0.1"
+    again = f"connector {name} given another configuration {by}"
+    wanted = [f"connector {name} created {by}", again, again, f"connector {name} deleted {by}"]
+
+    async def read() -> list[str]:
+        warm = Warm()
+        try:
+            cluster = load_file(str(stage.file)).clusters[stage.there]
+            found = await EventReader(warm.client(cluster), [flow]).read()
+            return [event.reason for event in found if event.kind == EventKind.CHANGED]
+        finally:
+            warm.close()
+
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: asyncio.run(read()) == wanted, "every change is in the topic", every=0.2)
+    assert asyncio.run(read()) == wanted
 
 
 def test_a_killed_server_comes_back_and_what_was_changed_survives_the_run(stage: Stage) -> None:

@@ -6,6 +6,9 @@ tests/chaos/test_takeover_kills.py.
 
 from __future__ import annotations
 
+import getpass
+import json
+import platform
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -334,9 +337,20 @@ def test_a_person_hands_back_and_resets_from_the_shell(flow: InProcessFlow, topi
         refused = command("hand-back", str(properties), "--yes")
         assert (refused.code, f"is carried by process {run.pid} on" in refused.err) == (1, True), refused.err
         assert run.terminate() == 0, run.output
-    said = command("hand-back", str(properties), "--flow", flow.name, "--yes")
+    assert _changed(properties) == [], "what was refused changed nothing"
+    said = command("hand-back", str(properties), "--flow", flow.name, "--yes", "--reason", "the old one is wanted")
     assert f"  {topic}-0: MirrorMaker 2 goes on at source offset 200 (MirrorSourceConnector in mm2-offsets." in said.out
+    me = f"{getpass.getuser()}@{platform.node()}"
+    handed = (flow.name, f"handed back to MirrorMaker 2 by {me}: the old one is wanted")
+    assert _changed(properties) == [handed]
     output = run_to_the_end(properties, "--reset", "--yes")
     assert "  every lane begins anew (--reset) at earliest" in output
     assert f"{topic}-0: generation 1 begins (reset) at source offset 0: start.from = earliest" in output
     assert flow.copied(topic) == 400
+    assert _changed(properties) == [handed, (flow.name, f"every lane begins anew (--reset) by {me}")]
+
+
+def _changed(properties: Path) -> list[tuple[str, str]]:
+    """What people did, as `heliograph events` tells it."""
+    rows = [json.loads(line) for line in command("events", str(properties), "--json").out.splitlines()]
+    return [(row["subject"], row["reason"]) for row in rows if row["kind"] == "changed"]

@@ -94,7 +94,7 @@ class InProcessFlow:
             try:
                 plan = await handing.plan()
                 if not dry_run:
-                    await handing.apply(plan)
+                    await handing.apply(plan, "ann@north", "")
                 return plan
             finally:
                 await handing.close()

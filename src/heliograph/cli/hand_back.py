@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from heliograph.cli.questions import confirmed
+from heliograph.cli.who import user
 from heliograph.cli.words import count
 from heliograph.cli.working import working
 from heliograph.config.flows import EngineSettings, FlowSettings, Settings
@@ -27,6 +28,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the file that `heliograph run` was given")
     parser.add_argument("--flow", default="", metavar="A->B", help="only this flow (default: all enabled flows)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be written and write nothing")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the event that tells of it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.set_defaults(run=run)
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run and not confirmed(question, args.yes):
         return 1
     with working("reading positions"):
-        done = asyncio.run(_hand_back(flows, settings.engine, args.dry_run))
+        done = asyncio.run(_hand_back(flows, settings.engine, args.dry_run, args.reason))
     if args.json:
         sys.stdout.write(json.dumps({"dry_run": args.dry_run, "flows": [_as_json(plan) for plan in done]}, indent=2))
         sys.stdout.write("\n")
@@ -58,14 +60,16 @@ def _chosen(settings: Settings, name: str) -> list[FlowSettings]:
     return flows
 
 
-async def _hand_back(flows: list[FlowSettings], engine: EngineSettings, dry_run: bool) -> list[FlowHandBack]:
+async def _hand_back(
+    flows: list[FlowSettings], engine: EngineSettings, dry_run: bool, reason: str
+) -> list[FlowHandBack]:
     done = []
     for flow in flows:
         handing = HandingBack(flow, engine)
         try:
             plan = await handing.plan()
             if not dry_run:
-                await handing.apply(plan)
+                await handing.apply(plan, user(), reason)
             done.append(plan)
         finally:
             await handing.close()

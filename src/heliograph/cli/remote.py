@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import os
-import platform
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from heliograph.cli.who import user
 from heliograph.config.load import load_file
 from heliograph.errors import ConfigError, SetupError
 
@@ -40,7 +39,7 @@ class Remote:
         self._token = _token(args.token_file)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Content-Type": "application/json", _USER: _user()}
+        headers = {"Content-Type": "application/json", _USER: user()}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
@@ -67,15 +66,6 @@ def _listener(file: str) -> str:
         raise ConfigError([f"{file}: listeners has port 0: the run says in its log which it took; say --url"])
     url = listeners[0].url
     return url if listeners[0].host else url.replace("://:", "://127.0.0.1:")
-
-
-def _user() -> str:
-    """For whom this command works: shown with each change that it makes."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        name = str(os.getuid())
-    return f"{name}@{platform.node()}".encode("ascii", "replace").decode()
 
 
 def _token(file: str) -> str:

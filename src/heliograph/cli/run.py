@@ -19,6 +19,7 @@ from heliograph.assembly import desk_for
 from heliograph.cli.check import check_at_start, log_findings
 from heliograph.cli.logs import add_log_options, set_up_logs
 from heliograph.cli.questions import confirmed
+from heliograph.cli.who import user
 from heliograph.cli.words import count, size
 from heliograph.config.flows import Settings
 from heliograph.config.load import load_file
@@ -117,7 +118,14 @@ def run(args: argparse.Namespace) -> int:
         return 1
     _check_standby(args)
     options = RunOptions(
-        args.master, tuple(args.clusters), args.until_caught_up, args.spark_log, args.reset, args.trial, args.standby
+        master=args.master,
+        clusters=tuple(args.clusters),
+        until_caught_up=args.until_caught_up,
+        spark_log=args.spark_log,
+        reset=args.reset,
+        trial=args.trial,
+        standby=args.standby,
+        who=user(),
     )
     if not args.dry_run:
         _check_java(os.environ)

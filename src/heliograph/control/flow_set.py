@@ -59,6 +59,8 @@ class Manner:
     until_caught_up: bool
     board: Board = field(default_factory=Board)
     """What tasks report of lanes."""
+    who: str = ""
+    """Who gave the command."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class FlowSet:
         watch = FlowWatch(flow, self._manner.engine, self._warm, self._manner.me, self._on_change, self._events.tell)
         # Once in a run: a flow that ends and begins anew goes on where it was.
         watch.reset = self._manner.reset and watch.name not in self._begun
+        watch.reset_by = self._manner.who
         self._begun.add(watch.name)
         watch.owners = self._owners
         watch.before_taking_over = lambda: self.before_taking_over()

@@ -24,7 +24,7 @@ from heliograph.kafka.grants import TOPIC_REFUSED
 from heliograph.kafka.ledger import Ledger
 from heliograph.kafka.slot import Warm
 from heliograph.kafka.versions import check_brokers
-from heliograph.model.events import Event, EventKind
+from heliograph.model.events import Deed, Event, EventKind
 from heliograph.model.lanes import LaneId
 from heliograph.replication.connect_offsets import Begins
 from heliograph.replication.generations import Holder
@@ -79,6 +79,8 @@ class FlowWatch:
         """The plan as it was when the flow was first opened: what `--until-caught-up` copies."""
         self.reset = False
         """--reset: every lane begins anew, by `start.from`, once in this run."""
+        self.reset_by = ""
+        self._reset_told = False
         self._settled: set[str] = set()
         self.owners = RemoteOwners()
         """Who writes which remote topic; one for all flows of a run."""
@@ -190,6 +192,7 @@ class FlowWatch:
                 self.looks.now()
                 return
             opened = rejoined(opened, self.opened)
+        self._tell_reset(opened)
         for event in opened.events:
             self._tell(event)
         changed = self.opened is None or _shape(self.opened) != _shape(opened) or bool(opened.begun)
@@ -200,6 +203,13 @@ class FlowWatch:
         self._ledger_watch.look_at_claims(self._lanes())
         if changed:
             self._on_change()
+
+    def _tell_reset(self, opened: OpenedFlow) -> None:
+        """Once, before what became of each lane; one that waits for another run to let go has not begun anew."""
+        if self.reset and opened.begun and not self._reset_told:
+            self._reset_told = True
+            deed = Deed(self.name, "every lane begins anew (--reset)", self.reset_by)
+            self._tell(deed.event(self._clock.now_ms()))
 
     # -- one run at a time ------------------------------------------------------------------------------------------
 

@@ -68,6 +68,8 @@ class RunOptions:
     """A prefix for remote topics: copy beside another mirror, with a ledger of its own."""
     standby: bool = False
     """Whatever keeps a flow from beginning now, it is waited for."""
+    who: str = ""
+    """Who gave the command."""
 
 
 class Replicator:
@@ -90,7 +92,7 @@ class Replicator:
         self.warm = Warm()
         flows = mine.flows
         self.events = EventLog(self.warm, {flow.flow.name: flow.target for flow in flows}, self.clock.now_ms)
-        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up, self.board)
+        manner = Manner(self.settings.engine, self._me, options.reset, options.until_caught_up, self.board, options.who)
         self._flows = FlowSet(flows, manner, self.warm, self.events, self._lanes_changed)
         self.certificates = CertificateWatch(flows, settings.path, self.warm, self.clock.now_ms)
         self.limits = Limits(flows, slots)

@@ -23,8 +23,11 @@ from heliograph.errors import BrokerRefused, HeliographError, SetupError
 from heliograph.kafka.admin import ClusterAdmin
 from heliograph.kafka.attach import Attacher
 from heliograph.kafka.lane import Start
+from heliograph.kafka.ledger import EVENTS_TOPIC
 from heliograph.kafka.mm2_store import write_stored
 from heliograph.kafka.slot import Warm
+from heliograph.kafka.topic_writer import TopicWriter
+from heliograph.model.events import Deed, encode_event
 from heliograph.model.lanes import Lane, LedgerEntry
 from heliograph.replication.findings import named
 from heliograph.replication.generations import Holder, LedgerBook, encode_entry
@@ -100,8 +103,9 @@ class HandingBack:
             tuple(lane.id.key for lane in plan.lanes if lane not in known),
         )
 
-    async def apply(self, plan: FlowHandBack) -> None:
-        """Write it. MirrorMaker 2's entries come first: without our note the next run only looks closer than it must."""
+    async def apply(self, plan: FlowHandBack, who: str, reason: str) -> None:
+        """Write it, and who did so. MirrorMaker 2's entries come first: without our note the next run only looks closer than it
+        must."""
         mm2 = self._settings.mm2
         for topic in plan.missing_topics:
             action = offsets_topic(topic, mm2.topic_partitions, mm2.topic_replication_factor)
@@ -111,6 +115,8 @@ class HandingBack:
         await write_stored(client, plan.entries, self._settings.flow.source, now)
         records = [(EntryKey(entry.lane, entry.generation), encode_entry(entry)) for entry in plan.ledger]
         await self._warm.ledger(self._settings.target).write(records, now)
+        event = Deed(plan.flow, "handed back to MirrorMaker 2", who, reason).event(now)
+        await TopicWriter(client, EVENTS_TOPIC).append({0: [(event.flow.encode(), encode_event(event))]}, now)
 
     async def close(self) -> None:
         try:
