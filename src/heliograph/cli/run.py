@@ -99,8 +99,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--spark-log",
         type=Path,
-        default=Path(gettempdir()) / "heliograph-spark.log",
-        help="where Spark's JVM writes its own messages (default: %(default)s)",
+        default=Path(gettempdir()) / f"heliograph-{os.getuid()}-{os.getpid()}-spark.log",
+        help="where Spark's JVM writes its own messages (default: heliograph-USER-PROCESS-spark.log, by their numbers, in "
+        "the temporary directory)",
     )
     add_log_options(parser)
     parser.set_defaults(run=run)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
+import os
 from pathlib import Path
+from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -160,3 +163,11 @@ def test_progress_says_that_spark_is_starting_while_no_lane_can_be_carried(caplo
         f"Spark is starting at {made.engine.master}, for 10 s now",
         "0 lanes: 0 records/s, 0 B/s, 0 records behind",
     ]
+
+
+def test_every_process_has_a_spark_log_of_its_own_unless_one_is_named() -> None:
+    parser = argparse.ArgumentParser()
+    run.add_parser(parser.add_subparsers())
+    mine = f"heliograph-{os.getuid()}-{os.getpid()}-spark.log"
+    assert parser.parse_args(["run", "file"]).spark_log == Path(gettempdir()) / mine
+    assert parser.parse_args(["run", "file", "--spark-log", "here.log"]).spark_log == Path("here.log")
