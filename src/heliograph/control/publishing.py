@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from heliograph.control.meters import Meters
 from heliograph.control.opening import OpenedFlow
 from heliograph.control.telemetry import Held, TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
+
+_AT_ONCE_SECONDS = 2.0
 
 
 class Publisher:
@@ -30,10 +33,22 @@ class Publisher:
         """When the rows of a flow's lanes were last published."""
         self.spark: dict[str, Any] = {}
         self.held: Held = lambda _: {}
+        self._writing = asyncio.Lock()
 
-    async def publish(self, watches: Sequence[FlowWatch], epoch: int, now_ms: int) -> None:
-        # Of a flow that another run carries that one tells.
-        await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches if not watch.standing_by))
+    async def publish(self, watches: Sequence[FlowWatch], epoch: int) -> None:
+        """One after the other: what is gathered later is written later."""
+        async with self._writing:
+            now_ms = self._clock.now_ms()
+            # Of a flow that another run carries that one tells.
+            await asyncio.gather(*(self._flow(watch, epoch, now_ms) for watch in watches if not watch.standing_by))
+
+    async def publish_at_once(self, watches: Sequence[FlowWatch], epoch: int) -> None:
+        """With the rows of all lanes, however many: what was answered is seen by whoever looks next. Somebody waits for the
+        answer, so that a target which does not take it is not waited for."""
+        self._rows_ms.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AT_ONCE_SECONDS):
+                await self.publish(watches, epoch)
 
     async def _flow(self, watch: FlowWatch, epoch: int, now_ms: int) -> None:
         about = {

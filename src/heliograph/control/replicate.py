@@ -120,6 +120,7 @@ class Replicator:
         reloader.adopted += [self.limits.change, self.certificates.change]
         self.steering.watches, self.steering.warm = self._flows.watches, self.warm
         self.steering.on_holds = self._lanes_changed
+        self.steering.tell_holds = lambda: self._publish(at_once=True)
         return reloader
 
     def _mine(self, settings: Settings) -> Settings:
@@ -375,9 +376,10 @@ class Replicator:
         for watch in self.watches:
             watch.look_at_parked(key for key in self.board.parked if key.startswith(f"{watch.name}/"))
 
-    async def _publish(self) -> None:
+    async def _publish(self, at_once: bool = False) -> None:
         epoch = self._epochs.number if self._epochs is not None else 0
-        await self._publisher.publish(self.watches, epoch, self.clock.now_ms())
+        publish = self._publisher.publish_at_once if at_once else self._publisher.publish
+        await publish(self.watches, epoch)
 
     def summary(self) -> Summary:
         return self._outcome.summary(self.clock.monotonic() - self.started_at, self.options.until_caught_up)

@@ -24,7 +24,7 @@ from heliograph.control.amendments import (
     topic_key,
 )
 from heliograph.control.clock import Clock
-from heliograph.control.flow_watch import FlowWatch
+from heliograph.control.flow_watch import FlowWatch, nothing
 from heliograph.control.state_topic import VERSION, Row, StateTopic
 from heliograph.errors import ConfigError, HeliographError, Refused
 from heliograph.kafka.client import LATEST
@@ -97,6 +97,7 @@ class Steering:
         self.warm: Warm | None = None
         self.prepare: Prepare = _nothing
         self.on_holds: Callable[[], None] = lambda: None
+        self.tell_holds: Callable[[], Awaitable[None]] = nothing
         self.tell: Callable[[Event], None] = lambda _: None
         """Who is told of each change that was made."""
 
@@ -271,6 +272,7 @@ class Steering:
             await step.take()
             self.unfit = wanted.unfit
         self.on_holds()
+        await self.tell_holds()
 
     async def _topic(self, change: TopicChange) -> Change:
         """The other way round takes back what was changed before, where the file alone says the same."""

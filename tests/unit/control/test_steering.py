@@ -75,6 +75,17 @@ class Stage:
         await self.steering.make(Change("x", {KEY: row}, {}, settings=True))
 
 
+def test_it_is_answered_when_others_can_see_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+
+    async def told() -> None:
+        stage.steps.append("told")
+
+    stage.steering.tell_holds = told
+    asyncio.run(stage.make(STOPPED))
+    assert stage.steps[-2:] == [f"taken with {STOPPED}", "told"]
+
+
 def test_it_is_made_ready_written_and_then_done(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     asyncio.run(stage.make(STOPPED))
