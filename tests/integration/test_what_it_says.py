@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ def _everything_says_nothing_is_behind(healthy: Healthy) -> None:
         found = [(view, row["topic"], row["lag"]) for view, row in _rows(healthy)]
         found += [("lag", row["topic"], row["target_lag"]) for row in _lag_rows(healthy)]
         found += [("committed", row["topic"], row["committed_lag"]) for row in _lag_rows(healthy)]
+        found += [("/metrics", topic, lag) for topic, lag in _metric_lags(healthy) if topic in mine]
+        assert {topic for view, topic, _ in found if view == "/metrics"} == mine
         found += [("audit", row["topic"], row["not_yet"]) for row in healthy.told("audit")]
         assert {topic for view, topic, _ in found if view == "audit"} >= mine
         return [one for one in found if one[1] in mine and one[2]]
@@ -156,9 +159,23 @@ def _everything_says_nothing_is_behind(healthy: Healthy) -> None:
         return not seen
 
     wait_until(all_say_zero, f"everything says that nothing is behind: {seen}", every=0.5)
-    assert f'heliograph_flow_lag_records{{flow="{FLOW}"}} ' in _metrics(healthy)
-    first = healthy.said("status").out.splitlines()[0]
-    assert " records behind, reported " in first and "paused" not in first, first
+    zero = f'heliograph_flow_lag_records{{flow="{FLOW}"}} 0.0\n'
+    wait_until(lambda: zero in _metrics(healthy), "the metric of the flow says zero too", every=0.3)
+    firsts: list[str] = []
+
+    def headline_says_zero() -> bool:
+        """Between two heartbeats."""
+        firsts.append(healthy.said("status").out.splitlines()[0])
+        return ", 0 records behind, reported " in firsts[-1]
+
+    wait_until(headline_says_zero, f"the first line of `status` says zero too: {firsts}", every=0.3)
+    assert "paused" not in firsts[-1], firsts[-1]
+
+
+def _metric_lags(healthy: Healthy) -> list[tuple[str, float]]:
+    """Topic and records behind, of every lane."""
+    found = re.findall(r"^heliograph_lane_lag_records\{(.*)\} (\S+)$", _metrics(healthy), re.MULTILINE)
+    return [(re.findall(r'topic="([^"]*)"', labels)[0], float(value)) for labels, value in found]
 
 
 def _metrics(healthy: Healthy) -> str:
@@ -212,8 +229,11 @@ def _compares_without_a_difference(healthy: Healthy) -> None:
 
 def _a_second_run_says_who_carries_and_who_waits(healthy: Healthy, second: HeliographRun) -> None:
     host, first = os.uname().nodename, healthy.run.pid
-    second.wait_for_text("this run stands by")
-    assert f"{FLOW} is carried by {host}, process {first}, since " in second.output
+    carried = f"{FLOW} is carried by {host}, process {first}, since "
+    assert carried in healthy.said("run", "--dry-run").out, "a plan says it too"
+    second.wait_for_text("Spark is up: this run is ready to take over")
+    said_first = second.output.partition("Spark is up")[0]
+    assert carried in said_first and "this run stands by" in said_first, "it is said before anything is waited for"
     there = rest_of(second)
     wait_until(lambda: there.flow(FLOW)["state"] == "standby", "its REST says that it stands by", every=0.3)
     flow = there.flow(FLOW)
