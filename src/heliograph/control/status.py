@@ -192,9 +192,12 @@ def _unheard(
         return ""
     if now_ms - holder.renewed_ms >= hold_s(takeover_wait_s) * 1000 or is_gone(holder.machine, holder.process):
         return ""
-    heard_ms = telemetry["time_ms"] if telemetry.get("run") == holder.run else holder.since_ms
-    silent_s = max(0, now_ms - heard_ms) // 1000
-    return f"{holder.host}, process {holder.process}, holds the flow and was not heard for {silent_s} s"
+    has_spoken = telemetry.get("run") == holder.run
+    silent_ms = max(0, now_ms - (telemetry["time_ms"] if has_spoken else holder.since_ms))
+    who = f"{holder.host}, process {holder.process},"
+    if not has_spoken and silent_ms < _FRESH_MS:
+        return f"{who} has just begun to hold the flow and has not reported yet"
+    return f"{who} holds the flow and was not heard for {silent_ms // 1000} s"
 
 
 def _waiting(book: LedgerBook, flow: str, carrier: str, now_ms: int) -> tuple[Standby, ...]:

@@ -149,7 +149,9 @@ def test_a_flow_that_is_held_by_a_run_that_is_not_heard_is_unknown_until_the_hol
 
 def test_a_holder_that_was_never_heard_is_silent_since_it_began_whatever_another_run_said() -> None:
     begun = replace(HELD, since_ms=TOLD + 9_000, renewed_ms=TOLD + 11_000)
-    assert unheard(TOLD + 12_000, begun, "another") == "north, process 42, holds the flow and was not heard for 3 s"
+    just_now = "north, process 42, has just begun to hold the flow and has not reported yet"
+    assert unheard(TOLD + 12_000, begun, "another") == unheard(TOLD + 16_999, begun, "another") == just_now
+    assert unheard(TOLD + 17_000, begun, "another") == "north, process 42, holds the flow and was not heard for 8 s"
 
 
 def test_a_holder_that_left_or_has_ended_on_this_machine_is_not_waited_for() -> None:
