@@ -123,6 +123,7 @@ def test_a_run_that_ends_with_records_on_their_way_makes_the_next_one_wait(scene
     wait_until(lambda: bool(ends(scene.target, scene.remote)), "the target answers again", every=0.2)
     assert not holder(scene.target).released, "what waited in the target's sockets said otherwise when it woke up"
 
+    scene.write()  # all that was on its way may be there by now, and a run that is still loaded knows no SIGTERM
     with HeliographRun(scene.file) as run:
         scene.wait_until_copied()
         assert run.terminate() == 0, run.output

@@ -16,7 +16,7 @@ from heliograph.control.opening import OpenedFlow
 from heliograph.control.telemetry import Held, TelemetryWriter, rows_are_due, rows_of, snapshot
 from heliograph.kafka.slot import Warm
 
-_AT_ONCE_SECONDS = 2.0
+_AT_ONCE_SECONDS = 10.0
 
 
 class Publisher:
