@@ -35,9 +35,6 @@ BEHIND_MS = 2_000
 LEADER_GONE = (
     "closed by the broker|Connection reset by peer|Connect call failed|the broker no longer leads the partition"
 )
-# Of one that is frozen: an answer does not come, or the next one leads already when it comes.
-SILENT = f"did not answer|no answer within|has not been written for|{LEADER_GONE}"
-MOVED = "the broker no longer leads the partition|leader epoch.*metadata is stale"
 TOO_FEW = "fewer replicas are in sync than min.insync.replicas asks|not replicated yet"
 COPIED_AGAIN = (
     r"event target-loss: .*A\.tiny(-\d)? was deleted and created again on the target: copied again from the source"
@@ -133,8 +130,6 @@ def test_a_frozen_leader_is_waited_for_or_left_and_does_no_harm_when_it_wakes(
         time.sleep(seconds)
         cluster.thaw(broker)
     assert not seen.parked()
-    if side == "target":  # of six seconds on the source nothing need be said
-        seen.assert_said(SILENT)
 
 
 def test_leaders_that_move_every_two_seconds_are_followed(stage: Stage) -> None:
@@ -147,7 +142,6 @@ def test_leaders_that_move_every_two_seconds_are_followed(stage: Stage) -> None:
                     elect_preferred(cluster.bootstrap, name, range(PARTITIONS))
             time.sleep(2)
     assert not seen.parked()
-    seen.assert_said(MOVED)
 
 
 def test_partitions_that_are_reassigned_are_followed_to_their_new_brokers(stage: Stage) -> None:

@@ -118,21 +118,26 @@ def _change_topics(stage: Stage) -> None:
     shown: list[bool] = []
     try:
         wait_until(lambda: lane.copied > 200, "records flow")
+        # A task whose lanes are all taken out ends, and its worker is free for the next one: not beside the changes below.
+        stage.save({stage.flow: "steady added"}, reload_interval_seconds="1")
+        wait_until(lambda: stage.lanes("taken-out")[0]["state"] == "left out", "it is taken out", every=0.5)
+        wait_until(lambda: stage.copied("added") == 50, "the first one is added", every=0.1)
         while shown.count(True) < CHANGES:
             assert len(shown) < 2 * CHANGES, "lanes were carried only by a Spark that was started again"
             new = f"added-{len(shown)}"
             stage.topic(new, 50)
-            choose, is_copied = partial(_choose, stage, new), partial(_is_copied, stage, new)
+            choose, is_copied = partial(_choose, stage, len(shown)), partial(_is_copied, stage, new)
             shown.append(is_carried_through(stage.run, lane, choose, is_copied))
             wait_until(is_copied, f"{new} is copied", every=0.1)
     finally:
         writer.stop()
 
 
-def _choose(stage: Stage, kind: str) -> None:
-    """Back when the run has noticed it."""
+def _choose(stage: Stage, number: int) -> None:
+    """One more of the topics that are added one by one. Back when the run has noticed it."""
+    kind, kinds = f"added-{number}", " ".join(f"added-{place}" for place in range(number + 1))
     remote = f"{stage.here}.{stage.w}-{kind}"
-    stage.save({stage.flow: f"steady added {kind}"}, reload_interval_seconds="1")
+    stage.save({stage.flow: f"steady added {kinds}"}, reload_interval_seconds="1")
     wait_until(lambda: partition_count(stage.clusters.b.bootstrap, remote) == 1, f"{kind} is chosen")
 
 
