@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
+from heliograph.kafka.client import ClusterClient
+from heliograph.kafka.groups import connect_groups
+from heliograph.model.clusters import Cluster
+from heliograph.replication.mm2_live import STABLE, ConnectGroup
 from tests.support.connect_pair import Pair, Side, settled
 from tests.support.groups import commit
 from tests.support.mirror import word
@@ -121,6 +126,19 @@ class Taken:
         status, body = settled(self._theirs.rest, "POST", "/connectors", {"name": self._name, "config": config})
         assert status == 201, body
         self._theirs.wait_for("RUNNING RUNNING", self._name)
+        # Of a connector that had this name before Connect may still tell that. Its group says who has it now.
+        wait_until(self._is_assigned, f"a worker of Connect has {self._name}", every=0.2)
+
+    def _is_assigned(self) -> bool:
+        async def groups() -> list[ConnectGroup]:
+            client = ClusterClient(Cluster("theirs", (self._theirs.clusters.b.bootstrap,)))
+            try:
+                return await connect_groups(client)
+            finally:
+                client.close()
+
+        members = [one for group in asyncio.run(groups()) if group.state == STABLE for one in group.members]
+        return any(task >= 0 for one in members for task in (one.tasks or {}).get(self._name, ()))
 
     def __exit__(self, *about: object) -> None:
         assert settled(self._theirs.rest, "DELETE", f"/connectors/{self._name}", None)[0] == 204
