@@ -15,11 +15,12 @@ from heliograph.kafka.ledger import LEDGER_TOPIC, Ledger
 from heliograph.kafka.topic_writer import TopicWriter
 from heliograph.model.clusters import Cluster
 from heliograph.model.events import Event
-from heliograph.model.lanes import Identity, LaneId, LaneState, LedgerEntry, Rule
+from heliograph.model.lanes import Identity, LaneId, LaneState, LedgerEntry
 from heliograph.replication.generations import Holder, encode_entry
 from heliograph.replication.ledger_keys import EntryKey, ledger_partition
 from tests.integration.protocol.harness import QUICK, Attempt, Mirror, carry, with_warm
 from tests.support.clusters import ClusterFactory, TwoClusters
+from tests.support.entries import FRESH
 from tests.support.topics import set_configs
 from tests.support.writers import Sample, write
 
@@ -30,20 +31,15 @@ ANCHORS = tuple((10_000_000_000 + number, 20_000_000_000 + number) for number in
 
 
 def entry(number: int) -> LedgerEntry:
-    return LedgerEntry(
+    """With ids as long as real ones: what a batch holds of them is what is tried."""
+    return replace(
+        FRESH,
         lane=LaneId("A->B", f"orders-{number // 100}", number % 100),
-        generation=0,
         identity=Identity(4711, 0),
-        rule=Rule(),
         target_cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
         source_topic_id="11111111-1111-1111-1111-111111111111",
         target_topic_id="22222222-2222-2222-2222-222222222222",
-        source_start=0,
-        target_start=0,
-        source_next=0,
         source_epoch=-1,
-        target_next=0,
-        sequence_next=0,
         time_ms=NOW,
     )
 
