@@ -114,10 +114,10 @@ def run(args: argparse.Namespace) -> int:
     for warning in settings.warnings:
         _log.warning("%s", warning)
     _check_trial(args.trial)
+    _check_standby(args)
     question = "Begin all lanes anew? Records that are on the target already are copied again."
     if args.reset and not args.dry_run and not confirmed(question, args.yes):
         return 1
-    _check_standby(args)
     options = RunOptions(
         master=args.master,
         clusters=tuple(args.clusters),

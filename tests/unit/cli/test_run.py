@@ -134,6 +134,17 @@ def test_clusters_that_no_flow_goes_to_are_refused(
     assert capsys.readouterr().err == f"heliograph: {fault}\n"
 
 
+@pytest.mark.parametrize("other", ["--until-caught-up", "--reset", "--dry-run"])
+def test_a_standby_that_is_to_do_something_else_is_refused_before_anything_is_asked(
+    other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    assert main.main(["run", str(path), "--standby", other]) == 2
+    fault = f"--standby waits for another run to be gone; it cannot be given with {other}"
+    assert capsys.readouterr().err == f"heliograph: {fault}\n"
+
+
 def test_progress_is_one_line_every_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
     board = Board()
     rows = [
